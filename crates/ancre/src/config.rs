@@ -1,0 +1,90 @@
+//! What a [`Connections`](crate::Connections) is made from.
+
+use burn::tensor::backend::Backend;
+use connection_layout::{LayoutError, ParseLayoutError};
+use thiserror::Error;
+
+use crate::{Arm, Connections, plan::Plan};
+
+/// The authors' temperature of the softmax in language models and diffusion.
+pub const DEFAULT_TAU: f64 = 0.01;
+
+/// Depth, arm and temperature of a network's connections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConnectionsConfig {
+    /// Number `K` of blocks.
+    pub depth: usize,
+    /// Which connections follow the blocks.
+    pub arm: Arm,
+    /// Temperature of the softmax; of no effect on arms without one.
+    pub tau: f64,
+}
+
+/// Why connections cannot be made.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ConnectionsError {
+    /// The depth is 0, or beyond what a layout can describe.
+    #[error(transparent)]
+    Depth(#[from] LayoutError),
+    /// The fixed layout does not parse at this depth.
+    #[error("{0}")]
+    Layout(#[from] ParseLayoutError),
+    /// The temperature is not a positive number.
+    #[error("tau = {0} is not a temperature: give a positive, finite number such as {DEFAULT_TAU}")]
+    Tau(f64),
+    /// Stored parameters do not fit the arm and depth.
+    #[error("stored connections do not fit: {0}")]
+    Stored(String),
+}
+
+impl ConnectionsConfig {
+    /// ANCRe with the default temperature, for a network of `depth` blocks.
+    pub fn new(depth: usize) -> Self {
+        Self { depth, arm: Arm::default(), tau: DEFAULT_TAU }
+    }
+
+    /// Another arm.
+    #[must_use]
+    pub fn with_arm(mut self, arm: Arm) -> Self {
+        self.arm = arm;
+        self
+    }
+
+    /// Another temperature.
+    #[must_use]
+    pub fn with_tau(mut self, tau: f64) -> Self {
+        self.tau = tau;
+        self
+    }
+
+    /// The module on a device. It draws no random numbers: every arm starts from constants.
+    ///
+    /// # Errors
+    /// For a depth of 0, a layout that is wrong at this depth, or a temperature that is not positive.
+    pub fn init<B: Backend>(&self, device: &B::Device) -> Result<Connections<B>, ConnectionsError> {
+        Ok(Connections::new(self.plan()?, self.checked_tau()?, device))
+    }
+
+    /// Number of parameters that training changes. A softmax over one entry is 1 whatever its parameter, so that one
+    /// does not count: `K(K+1)/2 - 1` for ANCRe.
+    ///
+    /// # Errors
+    /// As [`init`](Self::init).
+    pub fn trained_parameters(&self) -> Result<usize, ConnectionsError> {
+        let plan = self.plan()?;
+        Ok(match self.arm {
+            _ if !self.arm.is_learned() => 0,
+            Arm::Scalars => plan.coefficients,
+            // One entry fewer than is stored: the first of ANCRe, the last of outgoing, the first of the naive scalars.
+            _ => plan.coefficients - 1,
+        })
+    }
+
+    fn plan(&self) -> Result<Plan, ConnectionsError> {
+        Plan::new(&self.arm, self.depth)
+    }
+
+    fn checked_tau(&self) -> Result<f64, ConnectionsError> {
+        if self.tau.is_finite() && self.tau > 0.0 { Ok(self.tau) } else { Err(ConnectionsError::Tau(self.tau)) }
+    }
+}

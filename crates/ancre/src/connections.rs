@@ -1,0 +1,211 @@
+//! The burn module.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{
+        DType, Int, Tensor, TensorData,
+        activation::softmax,
+        backend::{AutodiffBackend, Backend},
+    },
+};
+use connection_layout::Coefficients;
+use fused_ops::FusedOps;
+
+use crate::{
+    Arm, ConnectionsError, History,
+    plan::{Normalisation, Plan},
+};
+
+/// The connections of a network: their parameters and how they are applied. Made by
+/// [`ConnectionsConfig::init`](crate::ConnectionsConfig::init).
+///
+/// `theta` is one `[n]` tensor in `f32`, whatever the type of the model: the authors' vectors `shortcut_params.{i}`, one
+/// after another ([`to_vectors`](Self::to_vectors) gives them apart). It needs the optimizer of the weights, without
+/// weight decay. The temperature is a constant of the module, which a stored one replaces ([`set_tau`](Self::set_tau)).
+#[derive(Module, Debug)]
+pub struct Connections<B: Backend> {
+    theta: Option<Param<Tensor<B, 1>>>,
+    /// Gathers `theta` into one row per vector, padded: `[vectors * longest]`.
+    gather: Option<Tensor<B, 1, Int>>,
+    /// 0 at the places of that matrix that hold an entry, hugely negative at the padding: `[vectors, longest]`.
+    padding: Option<Tensor<B, 2>>,
+    /// Gathers the coefficients, by target, out of that matrix: `[coefficients]`.
+    scatter: Option<Tensor<B, 1, Int>>,
+    tau: f64,
+    #[module(skip)]
+    plan: Plan,
+}
+
+impl<B: Backend> Connections<B> {
+    pub(crate) fn new(plan: Plan, tau: f64, device: &B::Device) -> Self {
+        let theta =
+            (plan.coefficients > 0).then(|| theta_parameter(plan.initial.clone(), plan.arm.is_learned(), device));
+        let mut module = Self { theta, gather: None, padding: None, scatter: None, tau, plan };
+        if let Normalisation::Softmax { from } = &module.plan.normalisation {
+            let longest = module.plan.vectors.iter().copied().max().unwrap_or(0);
+            let (mut gather, mut padding, mut place) = (Vec::new(), Vec::new(), Vec::new());
+            let mut start = 0;
+            for (row, &length) in module.plan.vectors.iter().enumerate() {
+                for k in 0..longest {
+                    gather.push(if k < length { (start + k) as i32 } else { 0 });
+                    padding.push(if k < length { 0.0f32 } else { -1e30 });
+                }
+                place.extend((0..length).map(|k| (row * longest + k) as i32));
+                start += length;
+            }
+            let scatter: Vec<i32> = from.iter().map(|&f| place[f]).collect();
+            module.gather = Some(Tensor::from_ints(gather.as_slice(), device));
+            module.scatter = Some(Tensor::from_ints(scatter.as_slice(), device));
+            let shape = [module.plan.vectors.len(), longest];
+            module.padding = Some(Tensor::from_data(TensorData::new(padding, shape), (device, DType::F32)));
+        }
+        module
+    }
+
+    /// Number `K` of blocks.
+    pub fn depth(&self) -> usize {
+        self.plan.depth()
+    }
+
+    /// Which connections these are.
+    pub fn arm(&self) -> &Arm {
+        &self.plan.arm
+    }
+
+    /// Temperature of the softmax; of no effect on arms without one.
+    pub fn tau(&self) -> f64 {
+        self.tau
+    }
+
+    /// Replaces the temperature, as a stored one does when weights are loaded.
+    ///
+    /// # Errors
+    /// [`ConnectionsError::Tau`] unless it is positive and finite.
+    pub fn set_tau(&mut self, tau: f64) -> Result<(), ConnectionsError> {
+        if !(tau.is_finite() && tau > 0.0) {
+            return Err(ConnectionsError::Tau(tau));
+        }
+        self.tau = tau;
+        Ok(())
+    }
+
+    /// The parameters in the arrangement of the authors' `shortcut_params`: one vector a target for the incoming arms and
+    /// for free scalars, one a source for the outgoing arms, one in all for the naive scalars; none without parameters.
+    pub fn to_vectors(&self) -> Vec<Vec<f32>> {
+        let Some(theta) = &self.theta else { return Vec::new() };
+        self.split(theta.val().to_data().iter::<f32>().collect())
+    }
+
+    /// Cuts what is arranged like `theta` into the authors' vectors.
+    fn split(&self, mut rest: Vec<f32>) -> Vec<Vec<f32>> {
+        let cut = |&length: &usize| {
+            let tail = rest.split_off(length);
+            std::mem::replace(&mut rest, tail)
+        };
+        self.plan.vectors.iter().map(cut).collect()
+    }
+
+    /// The module with the parameters of [`to_vectors`](Self::to_vectors).
+    ///
+    /// # Errors
+    /// [`ConnectionsError::Stored`] where the number of vectors or a length is not that of this arm and depth.
+    pub fn with_vectors(mut self, vectors: &[Vec<f32>]) -> Result<Self, ConnectionsError> {
+        let found: Vec<usize> = vectors.iter().map(Vec::len).collect();
+        let expected = if self.theta.is_some() { self.plan.vectors.as_slice() } else { &[] };
+        if found != expected {
+            return Err(ConnectionsError::Stored(format!(
+                "the arm `{}` at depth {} has vectors of lengths {expected:?}, the stored ones have {found:?}",
+                self.plan.arm,
+                self.plan.depth()
+            )));
+        }
+        if let Some(theta) = self.theta.take() {
+            let device = theta.val().device();
+            self.theta = Some(theta_parameter(vectors.concat(), self.plan.arm.is_learned(), &device));
+        }
+        Ok(self)
+    }
+
+    /// All coefficients, `[n]` in `f32`, row after row by target.
+    fn coefficient_tensor(&self) -> Option<Tensor<B, 1>> {
+        let theta = self.theta.as_ref()?.val();
+        let (Some(gather), Some(padding), Some(scatter)) = (&self.gather, &self.padding, &self.scatter) else {
+            return Some(theta);
+        };
+        // The reciprocal is rounded to f32 first, as the authors' buffer is.
+        let logits = theta.select(0, gather.clone()).reshape(padding.dims()).mul_scalar(1.0 / self.tau as f32);
+        let shares = softmax(logits + padding.clone(), 1);
+        let entries = shares.dims().iter().product::<usize>();
+        Some(shares.reshape([entries]).select(0, scatter.clone()))
+    }
+
+    /// The coefficient of every shortcut as numbers; 0 for those that the arm does not have.
+    pub fn coefficients(&self) -> Coefficients {
+        let values: Vec<f64> =
+            self.coefficient_tensor().map(|t| t.to_data().iter::<f64>().collect()).unwrap_or_default();
+        let rows = self.plan.rows.iter().enumerate().map(|(l, row)| {
+            let mut dense = vec![0.0; l + 1];
+            for (k, &source) in row.sources.iter().enumerate() {
+                // A diverged run has coefficients that are no numbers; as a report they read 0.
+                dense[source] = Some(values[row.first + k]).filter(|c| c.is_finite()).unwrap_or(0.0);
+            }
+            dense
+        });
+        Coefficients::from_rows(rows).expect("rows have lengths 1 to K and finite entries")
+    }
+}
+
+impl<B: FusedOps> Connections<B> {
+    /// Begins a forward pass: `h_0` is the input of the first block.
+    pub fn start<const D: usize>(&self, input: Tensor<B, D>) -> History<B, D> {
+        let mut history = History::new(self.coefficient_tensor());
+        history.push(&input, self.plan.last_use[0] > 0);
+        history
+    }
+
+    /// Follows the next block by its connection: `h_l = output + sum_i c_{l,i} h_i`, which is also the next block's input.
+    ///
+    /// # Panics
+    /// After the last block, or where the shape of `output` is not that of the input.
+    pub fn connect<const D: usize>(&self, history: &mut History<B, D>, output: Tensor<B, D>) -> Tensor<B, D> {
+        let block = history.blocks();
+        assert!(block < self.depth(), "these connections have {} blocks, and all are connected", self.depth());
+        let row = &self.plan.rows[block];
+        let target = block + 1;
+        let state = match &history.coefficients {
+            Some(coefficients) if !row.sources.is_empty() => {
+                let states = row.sources.iter().filter_map(|&i| history.states[i].clone()).collect();
+                fused_ops::mix_at(coefficients.clone(), row.first, output, states)
+            }
+            _ => output,
+        };
+        for (kept, &last) in history.states.iter_mut().zip(&self.plan.last_use) {
+            if last <= target {
+                *kept = None;
+            }
+        }
+        history.push(&state, self.plan.last_use[target] > target);
+        state
+    }
+}
+
+impl<B: AutodiffBackend> Connections<B> {
+    /// Euclidean norm of the gradient of `theta`; `None` where it is frozen, absent or has no gradient yet.
+    pub fn theta_gradient_norm(&self, gradients: &burn::optim::GradientsParams) -> Option<f64> {
+        let theta = self.theta.as_ref()?;
+        let gradient = gradients.get::<B::InnerBackend, 1>(theta.id)?;
+        Some(gradient.into_data().iter::<f64>().map(|g| g * g).sum::<f64>().sqrt())
+    }
+
+    /// The gradient of each of the vectors of [`to_vectors`](Self::to_vectors), for tests and reports.
+    pub fn vector_gradients(&self, gradients: &B::Gradients) -> Option<Vec<Vec<f32>>> {
+        let theta = self.theta.as_ref()?.val();
+        Some(self.split(theta.grad(gradients)?.into_data().iter::<f32>().collect()))
+    }
+}
+
+fn theta_parameter<B: Backend>(values: Vec<f32>, learned: bool, device: &B::Device) -> Param<Tensor<B, 1>> {
+    let length = values.len();
+    let tensor = Tensor::from_data(TensorData::new(values, [length]), (device, DType::F32));
+    Param::from_tensor(tensor).set_require_grad(learned)
+}

@@ -1,0 +1,52 @@
+//! Learned residual connections for burn models: ANCRe (arXiv 2602.09009) and the layouts it is compared with, behind
+//! one interface.
+//!
+//! A deep network computes `h_l = B_l(h_{l-1})`, each block `B_l` with residuals of its own inside. ANCRe follows every
+//! block by a weighted sum of all earlier states, with weights that are learned and sum to one:
+//!
+//! ```text
+//! h_l = B_l(h_{l-1}) + sum_{i < l} p_{l,i} h_i        p_l = softmax(theta_l / tau)
+//! ```
+//!
+//! That is `K(K+1)/2` scalars for `K` blocks. [`Arm`] names the variants: the plain cascade, any fixed layout, ANCRe
+//! itself, uniform and outgoing normalisation, unnormalised scalars. Each is one value of the same configuration, so that
+//! a comparison changes nothing else.
+//!
+//! To use it in a model, hold a [`Connections`] beside the blocks and pass each block's output through it:
+//!
+//! ```
+//! use ancre::{Arm, ConnectionsConfig};
+//! use burn::{backend::Flex, nn::{Linear, LinearConfig}, tensor::Tensor};
+//!
+//! let device = Default::default();
+//! let blocks: Vec<Linear<Flex>> = (0..4).map(|_| LinearConfig::new(8, 8).init(&device)).collect();
+//! let connections = ConnectionsConfig::new(blocks.len()).init::<Flex>(&device)?;
+//!
+//! let mut x = Tensor::<Flex, 2>::ones([3, 8], &device);
+//! let mut history = connections.start(x.clone());
+//! for block in &blocks {
+//!     x = connections.connect(&mut history, block.forward(x));
+//! }
+//! assert_eq!(x.dims(), [3, 8]);
+//! # Ok::<(), ancre::ConnectionsError>(())
+//! ```
+//!
+//! The history is a value that the caller holds: the module has no hidden state, so one model can be evaluated from many
+//! threads. States that no later block takes are dropped as soon as that is known.
+//!
+//! What the connections do is available as numbers: [`Connections::coefficients`] (and, through it, entropies and the
+//! growth of the stream for identity blocks), [`Connections::theta_gradient_norm`], and [`History::observe_growth`] for
+//! the growth that really happens.
+//!
+//! This crate knows no data, no files and no command-line arguments.
+
+mod arm;
+mod config;
+mod connections;
+mod history;
+mod plan;
+
+pub use arm::{Arm, Parameterization, ParseArmError};
+pub use config::{ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
+pub use connections::Connections;
+pub use history::History;

@@ -1,0 +1,112 @@
+//! Where every coefficient of an arm comes from and goes to: the arm at a depth, as plain indices.
+
+use connection_layout::Layout;
+
+use crate::{Arm, ConnectionsError, Parameterization};
+
+/// The states that one block's connection takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Index of the row's first coefficient among all coefficients.
+    pub first: usize,
+    /// Sources, ascending; coefficient `first + k` belongs to `sources[k]`.
+    pub sources: Vec<usize>,
+}
+
+/// How coefficients follow from `theta`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Normalisation {
+    /// Coefficients are `theta` itself.
+    None,
+    /// A softmax within each of `vectors`; coefficient `c` is entry `from[c]` of the result.
+    Softmax { from: Vec<usize> },
+}
+
+/// An arm at a depth.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub arm: Arm,
+    /// One row a block, for the targets `1..=K`.
+    pub rows: Vec<Row>,
+    /// Number of coefficients over all rows (for the naive scalars, of the entries stored).
+    pub coefficients: usize,
+    /// Lengths of the vectors that `theta` is made of, in the arrangement of the authors' `shortcut_params`.
+    pub vectors: Vec<usize>,
+    /// What `theta` starts from, in that arrangement.
+    pub initial: Vec<f32>,
+    pub normalisation: Normalisation,
+    /// `last_use[i]`: the last target that takes state `i` (0: none does).
+    pub last_use: Vec<usize>,
+}
+
+impl Plan {
+    pub fn new(arm: &Arm, depth: usize) -> Result<Self, ConnectionsError> {
+        let layout = match arm {
+            Arm::Cascade => Layout::none(depth)?,
+            Arm::Fixed(text) => Layout::parse(text, depth)?,
+            Arm::Incoming(_) | Arm::Outgoing(_) | Arm::Scalars => Layout::parse("dense", depth)?,
+            Arm::NaiveScalars => Layout::new(depth, (2..=depth).map(|l| (l - 1, l)))?,
+        };
+        let mut rows = Vec::with_capacity(depth);
+        let mut coefficients = 0;
+        for target in 1..=depth {
+            let sources: Vec<usize> = layout.sources(target).collect();
+            // The authors' vector of naive scalars has an entry for the first block, which is never used.
+            let first = if *arm == Arm::NaiveScalars { target - 1 } else { coefficients };
+            coefficients += sources.len();
+            rows.push(Row { first, sources });
+        }
+        if *arm == Arm::NaiveScalars {
+            coefficients = depth;
+        }
+        let last_use = (0..=depth).map(|i| layout.targets(i).next_back().unwrap_or(0)).collect();
+        let vectors = match arm {
+            Arm::Outgoing(_) => (1..=depth).rev().collect(),
+            Arm::NaiveScalars => vec![depth],
+            _ => rows.iter().map(|row| row.sources.len()).collect(),
+        };
+        let normalisation = match arm {
+            Arm::Incoming(_) => Normalisation::Softmax { from: (0..coefficients).collect() },
+            Arm::Outgoing(_) => Normalisation::Softmax { from: by_target_from_by_source(depth) },
+            _ => Normalisation::None,
+        };
+        let initial = match arm {
+            Arm::Scalars => (1..=depth).flat_map(|l| vec![1.0 / l as f32; l]).collect(),
+            Arm::Incoming(p) | Arm::Outgoing(p) => {
+                vec![if *p == Parameterization::Hadamard { 1.0 } else { 0.0 }; coefficients]
+            }
+            Arm::Cascade | Arm::Fixed(_) | Arm::NaiveScalars => vec![1.0; coefficients],
+        };
+        Ok(Self { arm: arm.clone(), rows, coefficients, vectors, initial, normalisation, last_use })
+    }
+
+    pub fn depth(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// For coefficients listed by target, their places in a list by source (source `k` has targets `k+1..=K`).
+fn by_target_from_by_source(depth: usize) -> Vec<usize> {
+    let start = |source: usize| source * depth - source * source.saturating_sub(1) / 2;
+    (1..=depth).flat_map(|target| (0..target).map(move |source| start(source) + target - source - 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outgoing_vectors_are_read_by_target() {
+        // Vectors by source: 0 -> 1 2 3, 1 -> 2 3, 2 -> 3, at places 0..6.
+        assert_eq!(by_target_from_by_source(3), [0, 1, 3, 2, 4, 5]);
+    }
+
+    #[test]
+    fn states_are_needed_until_their_last_target() {
+        let plan = Plan::new(&"0:2+2:3".parse().unwrap(), 4).unwrap();
+        assert_eq!(plan.last_use, [2, 0, 3, 0, 0]);
+        assert_eq!(plan.rows[1], Row { first: 0, sources: vec![0] });
+        assert_eq!(plan.rows[2], Row { first: 1, sources: vec![2] });
+        assert_eq!(Plan::new(&Arm::Cascade, 4).unwrap().coefficients, 0);
+    }
+}

@@ -1,0 +1,154 @@
+//! What every arm promises, against plain sums in `f64`.
+
+use ancre::{Arm, Connections, ConnectionsConfig};
+use burn::{
+    backend::{Autodiff, Flex},
+    module::AutodiffModule,
+    optim::GradientsParams,
+    tensor::Tensor,
+};
+use connection_layout::Direction;
+use proptest::prelude::*;
+
+type B = Autodiff<Flex>;
+
+fn connections(depth: usize, arm: &str) -> Connections<B> {
+    ConnectionsConfig::new(depth).with_arm(arm.parse().unwrap()).init(&Default::default()).unwrap()
+}
+
+/// Runs blocks `h -> factor_l * h` from a state of ones; returns every state's first entry.
+fn run(connections: &Connections<B>, factors: &[f32]) -> Vec<f64> {
+    let x = Tensor::<B, 2>::ones([2, 3], &Default::default());
+    let mut history = connections.start(x.clone());
+    let mut h = x;
+    let mut states = vec![1.0];
+    for &factor in factors {
+        h = connections.connect(&mut history, h * factor);
+        states.push(f64::from(h.clone().into_data().as_slice::<f32>().unwrap()[0]));
+    }
+    states
+}
+
+#[test]
+fn identity_blocks_grow_the_stream_as_the_laguerre_polynomial_says() {
+    for (depth, growth) in [(4, 8.708), (12, 111.3), (16, 296.3), (28, 3294.6)] {
+        for arm in ["ancre", "constant", "hadamard", "scalars"] {
+            let module = connections(depth, arm);
+            let last = run(&module, &vec![1.0; depth])[depth];
+            assert!((last / growth - 1.0).abs() < 5e-4, "{arm} at depth {depth}: {last}");
+            let predicted = module.coefficients().identity_growth()[depth];
+            assert!((last / predicted - 1.0).abs() < 1e-4, "{arm} at depth {depth}: {last} against {predicted}");
+        }
+    }
+}
+
+#[test]
+fn observed_growth_is_that_of_the_states() {
+    let module = connections(4, "ancre");
+    let x = Tensor::<B, 2>::full([2, 3], 0.5, &Default::default());
+    let mut history = module.start(x.clone());
+    assert!(history.growth().is_empty());
+    history.observe_growth();
+    let mut h = x;
+    for _ in 0..4 {
+        h = module.connect(&mut history, h);
+    }
+    let growth = history.growth();
+    for (actual, expected) in growth.iter().zip(module.coefficients().identity_growth()) {
+        assert!((actual - expected).abs() < 1e-5 * expected, "{growth:?}");
+    }
+}
+
+#[test]
+fn the_cascade_and_the_empty_layout_change_nothing() {
+    for arm in ["cascade", "none"] {
+        assert_eq!(run(&connections(3, arm), &[2.0, 3.0, 5.0]), [1.0, 2.0, 6.0, 30.0]);
+    }
+}
+
+#[test]
+fn fixed_layouts_add_the_states_they_name() {
+    assert_eq!(run(&connections(3, "0:l"), &[2.0, 3.0, 5.0]), [1.0, 3.0, 10.0, 51.0]);
+    assert_eq!(run(&connections(3, "0:2+2:3"), &[2.0, 3.0, 5.0]), [1.0, 2.0, 7.0, 42.0]);
+}
+
+#[test]
+fn a_wrong_configuration_is_an_error_that_says_what() {
+    let message = |config: ConnectionsConfig| config.init::<Flex>(&Default::default()).unwrap_err().to_string();
+    assert!(message(ConnectionsConfig::new(0)).contains("depth of 0"));
+    assert!(message(ConnectionsConfig::new(4).with_tau(0.0)).contains("tau = 0"));
+    assert!(message(ConnectionsConfig::new(4).with_tau(f64::NAN)).contains("tau = NaN"));
+    let layout = message(ConnectionsConfig::new(4).with_arm(Arm::Fixed("0:9".to_owned())));
+    assert!(layout.contains("0:9") && layout.contains("column"), "{layout}");
+    let stored = connections(3, "ancre").with_vectors(&[vec![0.0], vec![0.0; 3]]).unwrap_err().to_string();
+    assert!(stored.contains("[1, 2, 3]") && stored.contains("[1, 3]"), "{stored}");
+}
+
+#[test]
+#[should_panic(expected = "have 2 blocks")]
+fn connecting_past_the_last_block_panics_with_a_message() {
+    run(&connections(2, "ancre"), &[1.0, 1.0, 1.0]);
+}
+
+#[test]
+fn frozen_arms_have_no_gradient_and_learned_ones_a_norm() {
+    for (arm, learned) in [("cascade", false), ("0:l", false), ("constant", false), ("ancre", true), ("naive", true)] {
+        let module = connections(3, arm);
+        let x = Tensor::<B, 2>::ones([2, 3], &Default::default()).require_grad();
+        let mut history = module.start(x.clone());
+        let mut h = x;
+        for factor in [0.5, 2.0, 3.0] {
+            h = module.connect(&mut history, h * factor);
+        }
+        let gradients = GradientsParams::from_grads(h.square().sum().backward(), &module);
+        let norm = module.theta_gradient_norm(&gradients);
+        assert_eq!(norm.is_some_and(|n| n > 0.0), learned, "{arm}: {norm:?}");
+    }
+}
+
+#[test]
+fn the_number_of_trained_parameters_is_counted() {
+    let count = |arm: &str| ConnectionsConfig::new(12).with_arm(arm.parse().unwrap()).trained_parameters().unwrap();
+    assert_eq!(
+        ["cascade", "0:l", "constant", "ancre", "outgoing", "naive", "scalars"].map(count),
+        [0, 0, 0, 77, 77, 11, 78]
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any arm with any parameters equals the sum that its coefficients describe, and its rows are normalised.
+    #[test]
+    fn states_are_the_sums_that_the_coefficients_describe(
+        depth in 1usize..7,
+        arm in prop::sample::select(&Arm::NAMES[..]),
+        seed in prop::collection::vec(-0.02f32..0.02, 28),
+        factors in prop::collection::vec(-1.0f32..1.0, 7),
+    ) {
+        let module = connections(depth, arm);
+        let mut values = seed.into_iter();
+        let vectors: Vec<Vec<f32>> =
+            module.to_vectors().iter().map(|v| v.iter().map(|x| x + values.next().unwrap_or(0.0)).collect()).collect();
+        let module = module.with_vectors(&vectors).unwrap();
+        let c = module.coefficients();
+        let mut expected = vec![1.0];
+        for target in 1..=depth {
+            let mixed: f64 = c.row(target).iter().zip(&expected).map(|(c, h)| c * h).sum();
+            expected.push(f64::from(factors[target - 1]) * expected[target - 1] + mixed);
+        }
+        let actual = run(&module, &factors[..depth]);
+        for (a, e) in actual.iter().zip(&expected) {
+            prop_assert!((a - e).abs() < 1e-5 * (1.0 + e.abs()), "{arm}: {actual:?} against {expected:?}");
+        }
+        for ((_, without_graph), (_, with_graph)) in module.valid().coefficients().iter().zip(c.iter()) {
+            prop_assert!((without_graph - with_graph).abs() < 1e-6);
+        }
+        let sums = match module.arm() {
+            Arm::Incoming(_) => c.sums(Direction::Incoming),
+            Arm::Outgoing(_) => c.sums(Direction::Outgoing),
+            _ => vec![],
+        };
+        prop_assert!(sums.iter().all(|s| (s - 1.0).abs() < 1e-5), "{arm}: {sums:?}");
+    }
+}

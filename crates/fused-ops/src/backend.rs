@@ -1,0 +1,132 @@
+//! The trait through which a backend takes part, with a composition of ordinary operations as the default of each.
+
+use burn::tensor::{
+    DType,
+    backend::Backend,
+    ops::{FloatTensor, IntTensor},
+};
+
+use crate::ops::{adamw, adamw::AdamWStep, attention, attention::AttentionShape, cross_entropy, mix, rms_norm, swiglu};
+
+/// What the fused operations need of a backend.
+///
+/// Every method that has no `_backward` in its name defaults to a composition of ordinary operations, so
+/// `impl FusedOps for MyBackend {}` is enough. A backend with kernels of its own overrides [`fused`](Self::fused) and
+/// the pairs of methods. `Autodiff<B>` implements the trait for every `B: FusedOps`: it records one node for each
+/// operation where `B` is fused, and the composition's own nodes where it is not; [`mix`](Self::mix) is always one node.
+///
+/// These are methods on primitives; use the crate's functions on [`Tensor`](burn::tensor::Tensor)s instead.
+pub trait FusedOps: Backend {
+    /// Whether the backend has kernels for the operations on tensors of this type. The `_backward` methods (but for
+    /// that of [`mix`](Self::mix)) are only called where this is true.
+    fn fused(_dtype: DType) -> bool {
+        false
+    }
+
+    /// `base + sum_i coefficients[first + i] * states[i]`; see [`mix_at`](crate::mix_at()).
+    fn mix(
+        coefficients: FloatTensor<Self>,
+        first: usize,
+        base: FloatTensor<Self>,
+        states: Vec<FloatTensor<Self>>,
+    ) -> FloatTensor<Self> {
+        mix::composition::<Self>(coefficients, first, base, states)
+    }
+
+    /// Gradients of [`mix`](Self::mix): of all coefficients (where asked for; 0 outside the range that was used), and
+    /// `gradients[i] + coefficients[first + i] * upstream` for every state that has a place in `gradients` (`None`: not wanted, `Some(None)`: none yet).
+    fn mix_backward(
+        coefficients: FloatTensor<Self>,
+        first: usize,
+        states: Vec<FloatTensor<Self>>,
+        upstream: FloatTensor<Self>,
+        want_coefficients: bool,
+        gradients: Vec<Option<Option<FloatTensor<Self>>>>,
+    ) -> (Option<FloatTensor<Self>>, Vec<Option<FloatTensor<Self>>>) {
+        mix::composition_backward::<Self>(coefficients, first, states, upstream, want_coefficients, gradients)
+    }
+
+    /// See [`rms_norm`](crate::rms_norm()); `input` is `[rows, width]`.
+    fn rms_norm(input: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
+        rms_norm::composition::<Self>(input, weight, eps)
+    }
+
+    /// Gradients of the input and the weight.
+    fn rms_norm_backward(
+        _input: FloatTensor<Self>,
+        _weight: FloatTensor<Self>,
+        _upstream: FloatTensor<Self>,
+        _eps: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        no_kernel::<Self>("rms_norm")
+    }
+
+    /// See [`swiglu`](crate::swiglu()).
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        swiglu::composition::<Self>(gate, up)
+    }
+
+    /// Gradients of the gate and of what it gates.
+    fn swiglu_backward(
+        _gate: FloatTensor<Self>,
+        _up: FloatTensor<Self>,
+        _upstream: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        no_kernel::<Self>("swiglu")
+    }
+
+    /// See [`causal_attention`](crate::causal_attention()); `table` is `[2, length, head_size / 2]`, cosines then sines.
+    /// The second tensor is whatever the backward pass needs beyond the inputs.
+    fn causal_attention(
+        queries: FloatTensor<Self>,
+        keys: FloatTensor<Self>,
+        values: FloatTensor<Self>,
+        table: FloatTensor<Self>,
+        shape: AttentionShape,
+    ) -> (FloatTensor<Self>, Option<FloatTensor<Self>>) {
+        (attention::composition::<Self>(queries, keys, values, table, shape), None)
+    }
+
+    /// Gradients of queries, keys and values.
+    fn causal_attention_backward(
+        _inputs: [FloatTensor<Self>; 3],
+        _table: FloatTensor<Self>,
+        _saved: FloatTensor<Self>,
+        _upstream: FloatTensor<Self>,
+        _shape: AttentionShape,
+    ) -> [FloatTensor<Self>; 3] {
+        no_kernel::<Self>("causal_attention")
+    }
+
+    /// See [`cross_entropy`](crate::cross_entropy()).
+    fn cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>) -> FloatTensor<Self> {
+        cross_entropy::composition::<Self>(logits, targets)
+    }
+
+    /// The loss and its gradient with respect to the logits, in one go.
+    fn cross_entropy_with_gradient(
+        _logits: FloatTensor<Self>,
+        _targets: IntTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        no_kernel::<Self>("cross_entropy")
+    }
+
+    /// See [`adamw`](crate::adamw()): new parameter, first and second moment.
+    fn adamw(
+        parameter: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        step: &AdamWStep,
+    ) -> [FloatTensor<Self>; 3] {
+        adamw::composition::<Self>(parameter, gradient, first, second, step)
+    }
+}
+
+/// A fused kernel was asked for where [`FusedOps::fused`] is false: a fault of the calling code, not of any input.
+fn no_kernel<B: Backend>(operation: &str) -> ! {
+    unreachable!("{operation} has no fused kernel on {}", std::any::type_name::<B>())
+}
+
+#[cfg(feature = "cuda")]
+impl FusedOps for burn::backend::Cuda {}

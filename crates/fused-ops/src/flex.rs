@@ -1,0 +1,234 @@
+//! Fast paths of the CPU backend: from tensors to the slices that [`kernels`](crate::kernels) work on, and back.
+
+use burn::{
+    backend::Flex,
+    tensor::{DType, Shape, TensorData},
+};
+use burn_flex::FlexTensor;
+
+use crate::{
+    FusedOps,
+    kernels::{self, mix::StateGradient},
+    ops::{self, adamw::AdamWStep, attention::AttentionShape, cross_entropy::IGNORE_TARGET},
+};
+
+/// The elements of a contiguous `f32` tensor.
+fn slice(tensor: &FlexTensor) -> &[f32] {
+    tensor.as_slice().expect("callers made the tensor contiguous and checked that it is f32")
+}
+
+fn tensor(values: Vec<f32>, shape: Shape) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape))
+}
+
+fn shape(tensor: &FlexTensor) -> Shape {
+    tensor.layout().shape().clone()
+}
+
+/// A contiguous tensor that this call alone owns, so that its storage may be written.
+fn owned(tensor: FlexTensor) -> FlexTensor {
+    let mut tensor = tensor.to_contiguous();
+    // Copies where the storage is shared.
+    let _ = tensor.storage_mut::<f32>();
+    tensor
+}
+
+fn all_f32(tensors: &[&FlexTensor]) -> bool {
+    tensors.iter().all(|t| t.dtype() == DType::F32)
+}
+
+impl FusedOps for Flex {
+    fn fused(dtype: DType) -> bool {
+        dtype == DType::F32
+    }
+
+    fn mix(coefficients: FlexTensor, first: usize, base: FlexTensor, states: Vec<FlexTensor>) -> FlexTensor {
+        if !all_f32(&[&coefficients, &base]) || !states.iter().all(|s| s.dtype() == DType::F32) {
+            return ops::mix::composition::<Self>(coefficients, first, base, states);
+        }
+        let (coefficients, base) = (coefficients.to_contiguous(), base.to_contiguous());
+        let states: Vec<_> = states.into_iter().map(|s| s.to_contiguous()).collect();
+        let states: Vec<_> = states.iter().map(slice).collect();
+        let mut output = vec![0.0; slice(&base).len()];
+        let used = &slice(&coefficients)[first..first + states.len()];
+        kernels::mix::forward(used, slice(&base), &states, &mut output);
+        tensor(output, shape(&base))
+    }
+
+    fn mix_backward(
+        coefficients: FlexTensor,
+        first: usize,
+        states: Vec<FlexTensor>,
+        upstream: FlexTensor,
+        want_coefficients: bool,
+        gradients: Vec<Option<Option<FlexTensor>>>,
+    ) -> (Option<FlexTensor>, Vec<Option<FlexTensor>>) {
+        if !all_f32(&[&coefficients, &upstream]) || !states.iter().all(|s| s.dtype() == DType::F32) {
+            return ops::mix::composition_backward::<Self>(
+                coefficients,
+                first,
+                states,
+                upstream,
+                want_coefficients,
+                gradients,
+            );
+        }
+        let (coefficients, upstream) = (coefficients.to_contiguous(), upstream.to_contiguous());
+        let states: Vec<_> = states.into_iter().map(|s| s.to_contiguous()).collect();
+        let mut sums: Vec<(Option<FlexTensor>, bool)> = gradients
+            .into_iter()
+            .map(|wanted| match wanted {
+                Some(Some(sum)) => (Some(owned(sum)), true),
+                Some(None) => (Some(FlexTensor::empty(shape(&upstream), DType::F32)), false),
+                None => (None, false),
+            })
+            .collect();
+        let parts = states
+            .iter()
+            .zip(&mut sums)
+            .map(|(state, (gradient, add))| StateGradient {
+                state: want_coefficients.then(|| slice(state)),
+                gradient: gradient.as_mut().map(|g| g.storage_mut::<f32>()),
+                add: *add,
+            })
+            .collect();
+        let used = &slice(&coefficients)[first..first + states.len()];
+        let dots = kernels::mix::backward(used, slice(&upstream), parts);
+        let coefficient_gradient = want_coefficients.then(|| {
+            let mut all = vec![0.0; slice(&coefficients).len()];
+            all[first..first + dots.len()].copy_from_slice(&dots);
+            tensor(all, shape(&coefficients))
+        });
+        (coefficient_gradient, sums.into_iter().map(|(sum, _)| sum).collect())
+    }
+
+    fn rms_norm(input: FlexTensor, weight: FlexTensor, eps: f64) -> FlexTensor {
+        if !all_f32(&[&input, &weight]) {
+            return ops::rms_norm::composition::<Self>(input, weight, eps);
+        }
+        let (input, weight) = (input.to_contiguous(), weight.to_contiguous());
+        let mut output = vec![0.0; slice(&input).len()];
+        kernels::rms_norm::forward(slice(&input), slice(&weight), eps as f32, &mut output);
+        tensor(output, shape(&input))
+    }
+
+    fn rms_norm_backward(
+        input: FlexTensor,
+        weight: FlexTensor,
+        upstream: FlexTensor,
+        eps: f64,
+    ) -> (FlexTensor, FlexTensor) {
+        let (input, weight, upstream) = (input.to_contiguous(), weight.to_contiguous(), upstream.to_contiguous());
+        let mut dx = vec![0.0; slice(&input).len()];
+        let dw = kernels::rms_norm::backward(slice(&input), slice(&weight), slice(&upstream), eps as f32, &mut dx);
+        (tensor(dx, shape(&input)), tensor(dw, shape(&weight)))
+    }
+
+    fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
+        if !all_f32(&[&gate, &up]) {
+            return ops::swiglu::composition::<Self>(gate, up);
+        }
+        let (gate, up) = (gate.to_contiguous(), up.to_contiguous());
+        let mut output = vec![0.0; slice(&gate).len()];
+        kernels::swiglu::forward(slice(&gate), slice(&up), &mut output);
+        tensor(output, shape(&gate))
+    }
+
+    fn swiglu_backward(gate: FlexTensor, up: FlexTensor, upstream: FlexTensor) -> (FlexTensor, FlexTensor) {
+        let (gate, up, upstream) = (gate.to_contiguous(), up.to_contiguous(), upstream.to_contiguous());
+        let n = slice(&gate).len();
+        let (mut dgate, mut dup) = (vec![0.0; n], vec![0.0; n]);
+        kernels::swiglu::backward(slice(&gate), slice(&up), slice(&upstream), &mut dgate, &mut dup);
+        (tensor(dgate, shape(&gate)), tensor(dup, shape(&gate)))
+    }
+
+    fn causal_attention(
+        queries: FlexTensor,
+        keys: FlexTensor,
+        values: FlexTensor,
+        table: FlexTensor,
+        sizes: AttentionShape,
+    ) -> (FlexTensor, Option<FlexTensor>) {
+        if !all_f32(&[&queries, &keys, &values, &table]) {
+            return (ops::attention::composition::<Self>(queries, keys, values, table, sizes), None);
+        }
+        let (q, k, v) = (queries.to_contiguous(), keys.to_contiguous(), values.to_contiguous());
+        let table = table.to_contiguous();
+        let (cos, sin) = slice(&table).split_at(slice(&table).len() / 2);
+        let mut output = vec![0.0; slice(&q).len()];
+        let mut log_sums = vec![0.0; sizes.batch * sizes.heads * sizes.length];
+        kernels::attention::forward(slice(&q), slice(&k), slice(&v), cos, sin, sizes, &mut output, &mut log_sums);
+        let rows = log_sums.len();
+        (tensor(output, shape(&q)), Some(tensor(log_sums, Shape::new([rows]))))
+    }
+
+    fn causal_attention_backward(
+        [q, k, v]: [FlexTensor; 3],
+        table: FlexTensor,
+        log_sums: FlexTensor,
+        upstream: FlexTensor,
+        sizes: AttentionShape,
+    ) -> [FlexTensor; 3] {
+        let (q, k, v) = (q.to_contiguous(), k.to_contiguous(), v.to_contiguous());
+        let (table, upstream) = (table.to_contiguous(), upstream.to_contiguous());
+        let (cos, sin) = slice(&table).split_at(slice(&table).len() / 2);
+        let n = slice(&q).len();
+        let (mut dq, mut dk, mut dv) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        kernels::attention::backward(
+            (slice(&q), slice(&k), slice(&v)),
+            (cos, sin),
+            slice(&log_sums),
+            slice(&upstream),
+            sizes,
+            &mut dq,
+            &mut dk,
+            &mut dv,
+        );
+        [dq, dk, dv].map(|gradient| tensor(gradient, shape(&q)))
+    }
+
+    fn cross_entropy(logits: FlexTensor, targets: FlexTensor) -> FlexTensor {
+        if !all_f32(&[&logits]) {
+            return ops::cross_entropy::composition::<Self>(logits, targets);
+        }
+        let logits = logits.to_contiguous();
+        let classes = shape(&logits)[1];
+        let loss = kernels::cross_entropy::forward(slice(&logits), &indices(targets), classes, IGNORE_TARGET, None);
+        tensor(vec![loss], Shape::new([1]))
+    }
+
+    fn cross_entropy_with_gradient(logits: FlexTensor, targets: FlexTensor) -> (FlexTensor, FlexTensor) {
+        let logits = logits.to_contiguous();
+        let classes = shape(&logits)[1];
+        let mut gradient = vec![0.0; slice(&logits).len()];
+        let loss = kernels::cross_entropy::forward(
+            slice(&logits),
+            &indices(targets),
+            classes,
+            IGNORE_TARGET,
+            Some(&mut gradient),
+        );
+        (tensor(vec![loss], Shape::new([1])), tensor(gradient, shape(&logits)))
+    }
+
+    fn adamw(
+        parameter: FlexTensor,
+        gradient: FlexTensor,
+        first: FlexTensor,
+        second: FlexTensor,
+        step: &AdamWStep,
+    ) -> [FlexTensor; 3] {
+        if !all_f32(&[&parameter, &gradient, &first, &second]) {
+            return ops::adamw::composition::<Self>(parameter, gradient, first, second, step);
+        }
+        let gradient = gradient.to_contiguous();
+        let (mut p, mut m, mut v) = (owned(parameter), owned(first), owned(second));
+        kernels::adamw::step(p.storage_mut(), slice(&gradient), m.storage_mut(), v.storage_mut(), step.coefficients());
+        [p, m, v]
+    }
+}
+
+/// Integer tensor of any width as `i64`s.
+fn indices(tensor: FlexTensor) -> Vec<i64> {
+    tensor.to_contiguous().into_data().iter::<i64>().collect()
+}

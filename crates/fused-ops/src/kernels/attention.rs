@@ -1,0 +1,322 @@
+//! Rotary embedding (rotate-half, Su et al. 2021) and causal softmax attention, without a `T x T` matrix.
+//!
+//! Queries are handled in blocks of [`BLOCK`] rows against the keys up to the block's end, so that about half of the
+//! work above the diagonal is never done; the backward pass recomputes the probabilities from one log-sum-exp a row
+//! (Dao et al. 2022).
+
+use gemm::{Parallelism, gemm};
+use rayon::prelude::*;
+
+use super::simd::{dot, exp, maximum, simd_kernel, sum};
+
+/// Query rows handled at a time.
+const BLOCK: usize = 64;
+
+/// Sizes of an attention problem; queries, keys and values are `[batch * length, heads * head_size]`, row-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Sequences in the batch.
+    pub batch: usize,
+    /// Positions of each sequence.
+    pub length: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Width of one head; even, since the rotary embedding turns pairs.
+    pub head_size: usize,
+}
+
+impl Shape {
+    fn width(&self) -> usize {
+        self.heads * self.head_size
+    }
+    fn scale(&self) -> f32 {
+        1.0 / (self.head_size as f32).sqrt()
+    }
+}
+
+/// A matrix in memory shared between tasks: rows of `stride` elements, of which each task touches its own columns.
+#[derive(Clone, Copy)]
+struct Strided {
+    start: *mut f32,
+    stride: usize,
+}
+// SAFETY: tasks of one kernel call write disjoint (sequence, head) column blocks, and nobody else holds the matrix.
+unsafe impl Send for Strided {}
+// SAFETY: as above.
+unsafe impl Sync for Strided {}
+
+impl Strided {
+    fn new(matrix: &mut [f32], stride: usize) -> Self {
+        Self { start: matrix.as_mut_ptr(), stride }
+    }
+    /// Element `(row, column)`; inside the matrix for the rows and columns of the calling task.
+    fn at(&self, row: usize, column: usize) -> *mut f32 {
+        // SAFETY: callers pass rows below batch * length and columns below heads * head_size.
+        unsafe { self.start.add(row * self.stride + column) }
+    }
+}
+
+/// `destination[m, n] (+)= left[m, k] right[k, n]`, each operand a pointer with row and column stride.
+///
+/// # Safety
+/// The pointers must be valid for the index ranges that the sizes and strides span, and `destination` for writes.
+unsafe fn multiply(
+    (m, n, k): (usize, usize, usize),
+    destination: (*mut f32, usize),
+    add: bool,
+    left: (*const f32, usize, usize),
+    right: (*const f32, usize, usize),
+) {
+    // SAFETY: forwarded to the caller.
+    unsafe {
+        gemm(
+            m,
+            n,
+            k,
+            destination.0,
+            1,
+            destination.1 as isize,
+            add,
+            left.0,
+            left.2 as isize,
+            left.1 as isize,
+            right.0,
+            right.2 as isize,
+            right.1 as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+simd_kernel! {
+    /// Turns the pairs `(x_j, x_{j + half})` of each row by the row's angles; `direction` -1 turns back.
+    fn rotate(rows: &[f32], row_stride: usize, cos: &[f32], sin: &[f32], half: usize, direction: f32, output: &mut [f32], output_stride: usize) {
+        let positions = cos.len() / half;
+        for t in 0..positions {
+            let row = &rows[t * row_stride..t * row_stride + 2 * half];
+            let out = &mut output[t * output_stride..t * output_stride + 2 * half];
+            let (low, high) = row.split_at(half);
+            let (out_low, out_high) = out.split_at_mut(half);
+            let (cos, sin) = (&cos[t * half..(t + 1) * half], &sin[t * half..(t + 1) * half]);
+            for ((((o, p), (a, b)), c), s) in out_low.iter_mut().zip(out_high).zip(low.iter().zip(high)).zip(cos).zip(sin) {
+                let s = s * direction;
+                *o = a * c - b * s;
+                *p = b * c + a * s;
+            }
+        }
+    }
+}
+
+simd_kernel! {
+    /// Causal softmax of scaled scores in place: row `r` keeps its first `first + r + 1` columns, the rest becomes 0.
+    /// Writes each row's log-sum-exp of the scaled scores.
+    fn softmax_rows(scores: &mut [f32], columns: usize, first: usize, scale: f32, log_sums: &mut [f32]) {
+        for (r, (row, log_sum)) in scores.chunks_exact_mut(columns).zip(log_sums).enumerate() {
+            let (seen, unseen) = row.split_at_mut(first + r + 1);
+            let largest = maximum(seen) * scale;
+            for s in seen.iter_mut() {
+                *s = exp(*s * scale - largest);
+            }
+            let total = sum(seen);
+            *log_sum = largest + total.ln();
+            let inverse = 1.0 / total;
+            for s in seen.iter_mut() {
+                *s *= inverse;
+            }
+            unseen.fill(0.0);
+        }
+    }
+}
+
+simd_kernel! {
+    /// From scores and `dP` to probabilities (in `scores`) and score gradients (in `gradients`), row by row.
+    fn softmax_rows_backward(scores: &mut [f32], gradients: &mut [f32], columns: usize, first: usize, scale: f32, log_sums: &[f32]) {
+        for (r, ((row, ds), log_sum)) in
+            scores.chunks_exact_mut(columns).zip(gradients.chunks_exact_mut(columns)).zip(log_sums).enumerate()
+        {
+            let (seen, unseen) = row.split_at_mut(first + r + 1);
+            let (ds_seen, ds_unseen) = ds.split_at_mut(first + r + 1);
+            for s in seen.iter_mut() {
+                *s = exp(*s * scale - log_sum);
+            }
+            let mean = dot(seen, ds_seen);
+            for (d, p) in ds_seen.iter_mut().zip(seen.iter()) {
+                *d = p * (*d - mean) * scale;
+            }
+            unseen.fill(0.0);
+            ds_unseen.fill(0.0);
+        }
+    }
+}
+
+/// Rotates one head of `matrix` into a contiguous `[length, head_size]` buffer.
+fn gather_rotated(matrix: &[f32], shape: Shape, offset: usize, cos: &[f32], sin: &[f32], output: &mut [f32]) {
+    let span = (shape.length - 1) * shape.width() + shape.head_size;
+    rotate(&matrix[offset..offset + span], shape.width(), cos, sin, shape.head_size / 2, 1.0, output, shape.head_size);
+}
+
+/// Attention output, `[batch * length, heads * head_size]`, and the log-sum-exp of each row, `[batch, heads, length]`.
+///
+/// `cos` and `sin` are `[length, head_size / 2]`.
+#[allow(clippy::too_many_arguments)]
+pub fn forward(
+    queries: &[f32],
+    keys: &[f32],
+    values: &[f32],
+    cos: &[f32],
+    sin: &[f32],
+    shape: Shape,
+    output: &mut [f32],
+    log_sums: &mut [f32],
+) {
+    let Shape { length, heads, head_size, .. } = shape;
+    let width = shape.width();
+    let out = Strided::new(output, width);
+    let block = BLOCK.min(length);
+    let scratch = || (vec![0.0; length * head_size], vec![0.0; length * head_size], vec![0.0; block * length]);
+    log_sums.par_chunks_mut(length).enumerate().for_each_init(scratch, |(q, k, scores), (task, log_sums)| {
+        let (first_row, column) = (task / heads * length, task % heads * head_size);
+        let offset = first_row * width + column;
+        gather_rotated(queries, shape, offset, cos, sin, q);
+        gather_rotated(keys, shape, offset, cos, sin, k);
+        for start in (0..length).step_by(block) {
+            let end = (start + block).min(length);
+            let rows = end - start;
+            let scores = &mut scores[..rows * end];
+            // SAFETY: `q` and `k` hold `length` rows of `head_size`, `scores` holds `rows * end` elements, and
+            // `values` and `output` hold the rows and columns of this task, which no other task writes.
+            unsafe {
+                multiply(
+                    (rows, end, head_size),
+                    (scores.as_mut_ptr(), end),
+                    false,
+                    (q.as_ptr().add(start * head_size), head_size, 1),
+                    (k.as_ptr(), 1, head_size),
+                );
+                softmax_rows(scores, end, start, shape.scale(), &mut log_sums[start..end]);
+                multiply(
+                    (rows, head_size, end),
+                    (out.at(first_row + start, column), width),
+                    false,
+                    (scores.as_ptr(), end, 1),
+                    (values.as_ptr().add(offset), width, 1),
+                );
+            }
+        }
+    });
+}
+
+/// Gradients of [`forward`] with respect to queries, keys and values, all of their shape.
+#[allow(clippy::too_many_arguments)]
+pub fn backward(
+    (queries, keys, values): (&[f32], &[f32], &[f32]),
+    (cos, sin): (&[f32], &[f32]),
+    log_sums: &[f32],
+    upstream: &[f32],
+    shape: Shape,
+    query_gradient: &mut [f32],
+    key_gradient: &mut [f32],
+    value_gradient: &mut [f32],
+) {
+    let Shape { length, heads, head_size, .. } = shape;
+    let width = shape.width();
+    let (dq_out, dk_out, dv_out) =
+        (Strided::new(query_gradient, width), Strided::new(key_gradient, width), Strided::new(value_gradient, width));
+    let block = BLOCK.min(length);
+    let head = length * head_size;
+    let scratch = || (vec![0.0; 4 * head], vec![0.0; 2 * block * length]);
+    log_sums.par_chunks(length).enumerate().for_each_init(scratch, |(rows_of_head, squares), (task, log_sums)| {
+        let (first_row, column) = (task / heads * length, task % heads * head_size);
+        let offset = first_row * width + column;
+        let (q, rest) = rows_of_head.split_at_mut(head);
+        let (k, rest) = rest.split_at_mut(head);
+        let (dq, dk) = rest.split_at_mut(head);
+        gather_rotated(queries, shape, offset, cos, sin, q);
+        gather_rotated(keys, shape, offset, cos, sin, k);
+        // The last block sees every key, so going backwards the first product covers, and so initialises, all of dk, dv.
+        for start in (0..length).step_by(block).rev() {
+            let end = (start + block).min(length);
+            let rows = end - start;
+            let add = end < length;
+            let (scores, ds) = squares.split_at_mut(block * length);
+            let (scores, ds) = (&mut scores[..rows * end], &mut ds[..rows * end]);
+            // SAFETY: as in `forward`; the strided outputs are those of this task alone.
+            unsafe {
+                let g = (upstream.as_ptr().add(offset + start * width), width, 1);
+                let q_block = q.as_ptr().add(start * head_size);
+                multiply(
+                    (rows, end, head_size),
+                    (scores.as_mut_ptr(), end),
+                    false,
+                    (q_block, head_size, 1),
+                    (k.as_ptr(), 1, head_size),
+                );
+                multiply(
+                    (rows, end, head_size),
+                    (ds.as_mut_ptr(), end),
+                    false,
+                    g,
+                    (values.as_ptr().add(offset), 1, width),
+                );
+                softmax_rows_backward(scores, ds, end, start, shape.scale(), &log_sums[start..end]);
+                multiply(
+                    (end, head_size, rows),
+                    (dv_out.at(first_row, column), width),
+                    add,
+                    (scores.as_ptr(), 1, end),
+                    g,
+                );
+                multiply(
+                    (rows, head_size, end),
+                    (dq.as_mut_ptr().add(start * head_size), head_size),
+                    false,
+                    (ds.as_ptr(), end, 1),
+                    (k.as_ptr(), head_size, 1),
+                );
+                multiply(
+                    (end, head_size, rows),
+                    (dk.as_mut_ptr(), head_size),
+                    add,
+                    (ds.as_ptr(), 1, end),
+                    (q_block, head_size, 1),
+                );
+            }
+        }
+        scatter_back(dq, shape, dq_out, first_row, column, cos, sin);
+        scatter_back(dk, shape, dk_out, first_row, column, cos, sin);
+    });
+}
+
+/// Turns a head's gradient back and writes it to its columns of the output.
+fn scatter_back(
+    gradient: &mut [f32],
+    shape: Shape,
+    output: Strided,
+    first_row: usize,
+    column: usize,
+    cos: &[f32],
+    sin: &[f32],
+) {
+    let size = shape.head_size;
+    let mut turned = [0.0f32; 512];
+    for (t, row) in gradient.chunks_exact(size).enumerate() {
+        let half = size / 2;
+        let angles = t * half..(t + 1) * half;
+        // Rows wider than the buffer are rare (head_size > 512); they take a heap buffer.
+        let mut wide = Vec::new();
+        let turned: &mut [f32] = if size <= turned.len() {
+            &mut turned[..size]
+        } else {
+            wide.resize(size, 0.0);
+            &mut wide
+        };
+        rotate(row, size, &cos[angles.clone()], &sin[angles], half, -1.0, turned, size);
+        // SAFETY: the row and columns belong to the calling task.
+        unsafe { std::ptr::copy_nonoverlapping(turned.as_ptr(), output.at(first_row + t, column), size) };
+    }
+}

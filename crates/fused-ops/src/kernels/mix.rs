@@ -1,0 +1,102 @@
+//! The connection's mix: a weighted sum of many states, and its gradient in one pass.
+
+use rayon::prelude::*;
+
+use super::{
+    CHUNK,
+    simd::{dot, simd_kernel},
+};
+
+/// Elements handled at a time inside a chunk: the output tile stays in L1 while every state streams past once.
+const TILE: usize = 1024;
+
+/// `output = base + sum_i coefficients[i] * states[i]`, element by element; all slices have the length of `output`.
+pub fn forward(coefficients: &[f32], base: &[f32], states: &[&[f32]], output: &mut [f32]) {
+    let run = |start: usize, output: &mut [f32]| forward_chunk(coefficients, base, states, start, output);
+    if output.len() <= CHUNK {
+        return run(0, output);
+    }
+    output.par_chunks_mut(CHUNK).enumerate().for_each(|(k, chunk)| run(k * CHUNK, chunk));
+}
+
+simd_kernel! {
+    fn forward_chunk(coefficients: &[f32], base: &[f32], states: &[&[f32]], start: usize, output: &mut [f32]) {
+        for (t, tile) in output.chunks_mut(TILE).enumerate() {
+            let from = start + t * TILE;
+            let range = from..from + tile.len();
+            tile.copy_from_slice(&base[range.clone()]);
+            for (&c, state) in coefficients.iter().zip(states) {
+                for (o, h) in tile.iter_mut().zip(&state[range.clone()]) {
+                    *o += c * h;
+                }
+            }
+        }
+    }
+}
+
+/// One state's part of the backward pass.
+pub struct StateGradient<'a> {
+    /// The state `h_i`; `None` where the coefficient needs no gradient, so that the state need not be read.
+    pub state: Option<&'a [f32]>,
+    /// Receives `c_i * upstream`; `None` where the state needs no gradient.
+    pub gradient: Option<&'a mut [f32]>,
+    /// Whether `gradient` already holds a sum that is to be added to, rather than memory to be overwritten.
+    pub add: bool,
+}
+
+/// Backward of [`forward`] in one pass over the upstream gradient and each state: writes or adds `c_i * upstream` to
+/// every state's gradient and returns `sum(upstream * h_i)` for every coefficient (0 where `state` is `None`).
+pub fn backward(coefficients: &[f32], upstream: &[f32], parts: Vec<StateGradient<'_>>) -> Vec<f32> {
+    let n = parts.len();
+    // Every part is cut into the same fixed chunks, so that sums come out alike for any number of threads.
+    let mut chunks: Vec<(&[f32], Vec<StateGradient<'_>>)> =
+        upstream.chunks(CHUNK).map(|g| (g, Vec::with_capacity(n))).collect();
+    for part in parts {
+        let mut states = part.state.map(|s| s.chunks(CHUNK));
+        let mut gradients = part.gradient.map(|g| g.chunks_mut(CHUNK));
+        for (_, pieces) in &mut chunks {
+            pieces.push(StateGradient {
+                state: states.as_mut().and_then(Iterator::next),
+                gradient: gradients.as_mut().and_then(Iterator::next),
+                add: part.add,
+            });
+        }
+    }
+    let run = |(upstream, mut pieces): (&[f32], Vec<StateGradient<'_>>)| {
+        let mut dots = vec![0.0; n];
+        backward_chunk(coefficients, upstream, &mut pieces, &mut dots);
+        dots
+    };
+    let partial: Vec<Vec<f32>> = if chunks.len() == 1 {
+        chunks.into_iter().map(run).collect()
+    } else {
+        chunks.into_par_iter().map(run).collect()
+    };
+    (0..n).map(|i| partial.iter().map(|dots| f64::from(dots[i])).sum::<f64>() as f32).collect()
+}
+
+simd_kernel! {
+    fn backward_chunk(coefficients: &[f32], upstream: &[f32], parts: &mut [StateGradient<'_>], dots: &mut [f32]) {
+        for from in (0..upstream.len()).step_by(TILE) {
+            let range = from..(from + TILE).min(upstream.len());
+            let tile = &upstream[range.clone()];
+            for ((part, &c), total) in parts.iter_mut().zip(coefficients).zip(dots.iter_mut()) {
+                if let Some(state) = part.state {
+                    *total += dot(tile, &state[range.clone()]);
+                }
+                if let Some(gradient) = &mut part.gradient {
+                    let gradient = &mut gradient[range.clone()];
+                    if part.add {
+                        for (o, g) in gradient.iter_mut().zip(tile) {
+                            *o += c * g;
+                        }
+                    } else {
+                        for (o, g) in gradient.iter_mut().zip(tile) {
+                            *o = c * g;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The arithmetic of the fused operations on plain `f32` slices, vectorised and threaded, without a tensor library.
+//!
+//! Every kernel gives the same bits for any number of threads and any SIMD level: element-wise loops are the same
+//! expression at each level (no fused multiply-add), and sums run over a fixed number of lanes and chunks. (Matrix
+//! products inside attention come from the `gemm` crate, whose rounding may differ between SIMD levels.)
+
+pub mod adamw;
+pub mod attention;
+pub mod cross_entropy;
+pub mod mix;
+pub mod rms_norm;
+pub mod simd;
+pub mod swiglu;
+
+/// Elements that one task of a threaded element-wise kernel handles: 32 KiB of `f32`, so that a few operands fit L2.
+pub(crate) const CHUNK: usize = 8192;

@@ -1,0 +1,47 @@
+//! Tensor operations with hand-written gradients: the handful of operations in which a small transformer spends its
+//! time outside matrix products, each as *one* node of the autodiff graph with *one* fast CPU kernel forward and one
+//! backward.
+//!
+//! | operation | formula | saved for the backward pass |
+//! |---|---|---|
+//! | [`mix`] | `base + sum_i c_i h_i` | nothing beyond its inputs, which the caller holds anyway |
+//! | [`rms_norm`] | `x / rms(x) * weight` | its inputs |
+//! | [`swiglu`] | `silu(gate) * up` | its inputs |
+//! | [`causal_attention`] | rotary embedding, then causal softmax attention | its inputs and one number a row and head |
+//! | [`cross_entropy`] | mean over the targets that count | the gradient of the logits |
+//! | [`adamw`] | PyTorch's AdamW | (an update, not differentiated) |
+//!
+//! # How it is put together
+//! - [`kernels`]: the arithmetic, on plain slices. They know no tensor library.
+//! - `ops`: for each operation its *composition* of ordinary tensor operations (what a backend without a fast path
+//!   runs, and what the kernels are tested against) and its node in the autodiff graph.
+//! - [`FusedOps`]: the trait a backend implements to take part; `flex` holds the CPU backend's fast paths. Every other
+//!   backend takes the compositions: `impl FusedOps for MyBackend {}`.
+//!
+//! Results do not depend on the number of threads: reductions are summed over chunks of fixed size in a fixed order.
+//!
+//! ```
+//! use burn::{backend::{Autodiff, Flex}, tensor::Tensor};
+//! type B = Autodiff<Flex>;
+//! let device = Default::default();
+//! let base = Tensor::<B, 2>::ones([2, 3], &device).require_grad();
+//! let state = Tensor::<B, 2>::full([2, 3], 2.0, &device).require_grad();
+//! let coefficients = Tensor::<B, 1>::from_floats([0.5], &device).require_grad();
+//! let mixed = fused_ops::mix(coefficients.clone(), base, vec![state]);
+//! assert_eq!(mixed.clone().sum().into_scalar(), 12.0);
+//! let gradients = mixed.sum().backward();
+//! assert_eq!(coefficients.grad(&gradients).unwrap().into_scalar(), 12.0);
+//! ```
+
+mod backend;
+mod flex;
+pub mod kernels;
+mod ops;
+
+pub use backend::FusedOps;
+pub use ops::adamw::{AdamWStep, adamw};
+pub use ops::attention::{AttentionShape, RotaryTable, causal_attention};
+pub use ops::cross_entropy::{IGNORE_TARGET, cross_entropy};
+pub use ops::mix::{mix, mix_at};
+pub use ops::rms_norm::rms_norm;
+pub use ops::swiglu::swiglu;

@@ -1,0 +1,214 @@
+//! Every fused kernel against the composition of ordinary operations in `f64`, values and gradients, at odd sizes.
+
+use burn::{
+    backend::{Autodiff, Flex},
+    tensor::{DType, Int, Tensor, TensorData},
+};
+use fused_ops::{AdamWStep, AttentionShape, IGNORE_TARGET, RotaryTable};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+type B = Autodiff<Flex>;
+
+/// Reproducible values in `-1..1`.
+fn values(seed: u64, n: usize) -> Vec<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    // Rounded to f32, so that both precisions start from the same numbers.
+    (0..n).map(|_| f64::from(rng.random_range(-1.0f32..1.0))).collect()
+}
+
+fn leaf<const D: usize>(values: &[f64], dims: [usize; D], dtype: DType) -> Tensor<B, D> {
+    let data = TensorData::new(values.to_vec(), dims);
+    Tensor::<B, D>::from_data(data, (&Default::default(), dtype)).require_grad()
+}
+
+fn read<const D: usize>(tensor: Tensor<impl burn::tensor::backend::Backend, D>) -> Vec<f64> {
+    tensor.into_data().iter::<f64>().collect()
+}
+
+/// Largest difference, relative to the largest entry.
+fn assert_close(name: &str, actual: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(actual.len(), expected.len(), "{name}");
+    let scale = expected.iter().fold(1e-30f64, |m, x| m.max(x.abs()));
+    let worst = actual.iter().zip(expected).fold(0.0f64, |m, (a, e)| m.max((a - e).abs())) / scale;
+    assert!(worst <= tolerance, "{name}: off by {worst:e} of the largest entry");
+}
+
+/// Runs `operation` on the same leaves in f32 (kernel) and f64 (composition); compares the output and each gradient.
+fn check(
+    name: &str,
+    leaves: &[(Vec<f64>, [usize; 2])],
+    tolerance: f64,
+    operation: impl Fn(&[Tensor<B, 2>]) -> Tensor<B, 2>,
+) {
+    let run = |dtype: DType| {
+        let tensors: Vec<_> = leaves.iter().map(|(v, dims)| leaf(v, *dims, dtype)).collect();
+        let output = operation(&tensors);
+        let n = output.dims().iter().product();
+        let weights = leaf(&values(99, n), output.dims(), dtype);
+        let gradients = (output.clone() * weights.detach()).sum().backward();
+        let gradients: Vec<_> = tensors.iter().map(|t| t.grad(&gradients).map(read)).collect();
+        (read(output), gradients)
+    };
+    let (actual, actual_gradients) = run(DType::F32);
+    let (expected, expected_gradients) = run(DType::F64);
+    assert_close(name, &actual, &expected, tolerance);
+    for (i, (a, e)) in actual_gradients.iter().zip(&expected_gradients).enumerate() {
+        match (a, e) {
+            (Some(a), Some(e)) => assert_close(&format!("{name}: gradient {i}"), a, e, tolerance),
+            (None, None) => {}
+            _ => panic!("{name}: gradient {i} exists in one precision only"),
+        }
+    }
+}
+
+#[test]
+fn rms_norm() {
+    for (rows, width) in [(1, 2), (3, 7), (5, 33), (130, 64), (17, 1000)] {
+        let leaves = [(values(1, rows * width), [rows, width]), (values(2, width), [1, width])];
+        check(&format!("rms_norm {rows}x{width}"), &leaves, 2e-6, |t| {
+            fused_ops::rms_norm(t[0].clone(), t[1].clone().reshape([width]), 1e-6)
+        });
+    }
+}
+
+#[test]
+fn swiglu() {
+    for (rows, width) in [(1, 1), (3, 7), (64, 301)] {
+        let leaves: Vec<_> =
+            (0..2).map(|s| (values(s, rows * width).iter().map(|x| 8.0 * x).collect(), [rows, width])).collect();
+        check(&format!("swiglu {rows}x{width}"), &leaves, 1e-6, |t| fused_ops::swiglu(t[0].clone(), t[1].clone()));
+    }
+}
+
+#[test]
+fn causal_attention() {
+    for (batch, length, heads, head_size) in [(1, 1, 1, 2), (2, 5, 3, 4), (2, 64, 2, 16), (1, 65, 2, 6), (2, 150, 1, 8)]
+    {
+        let shape = AttentionShape { batch, length, heads, head_size };
+        let dims = [batch * length, heads * head_size];
+        let leaves: Vec<_> = (0..3).map(|s| (values(s, dims[0] * dims[1]), dims)).collect();
+        check(&format!("{shape:?}"), &leaves, 5e-6, |t| {
+            let rotary = RotaryTable::new(length + 3, head_size, 10_000.0, &Default::default());
+            fused_ops::causal_attention(t[0].clone(), t[1].clone(), t[2].clone(), &rotary, shape)
+        });
+    }
+}
+
+#[test]
+fn attention_does_not_see_the_future() {
+    let shape = AttentionShape { batch: 1, length: 70, heads: 1, head_size: 4 };
+    let rotary = RotaryTable::<Flex>::new(70, 4, 10_000.0, &Default::default());
+    let run = |last: f64| {
+        let mut x = values(5, 280);
+        x[276..].fill(last);
+        let x = Tensor::<Flex, 2>::from_data(TensorData::new(x, [70, 4]), (&Default::default(), DType::F32));
+        read(fused_ops::causal_attention(x.clone(), x.clone(), x, &rotary, shape))
+    };
+    assert_eq!(run(0.5)[..276], run(-3.0)[..276]);
+}
+
+#[test]
+fn cross_entropy() {
+    for (rows, classes) in [(1, 2), (5, 7), (40, 257), (9, 1000)] {
+        let leaves = [(values(3, rows * classes).iter().map(|x| 10.0 * x).collect(), [rows, classes])];
+        let targets: Vec<i64> =
+            (0..rows).map(|r| if r % 3 == 1 { IGNORE_TARGET } else { (r * 31 % classes) as i64 }).collect();
+        check(&format!("cross_entropy {rows}x{classes}"), &leaves, 1e-6, |t| {
+            let targets = Tensor::<B, 1, Int>::from_data(TensorData::new(targets.clone(), [rows]), &Default::default());
+            fused_ops::cross_entropy(t[0].clone(), targets).reshape([1, 1])
+        });
+    }
+}
+
+#[test]
+fn cross_entropy_without_targets_is_zero_and_so_is_its_gradient() {
+    for dtype in [DType::F32, DType::F64] {
+        let logits = leaf(&values(1, 12), [3, 4], dtype);
+        let targets = Tensor::<B, 1, Int>::from_data([IGNORE_TARGET; 3], &Default::default());
+        let loss = fused_ops::cross_entropy(logits.clone(), targets);
+        let gradients = loss.clone().backward();
+        assert_eq!(read(loss), [0.0]);
+        assert_eq!(read(logits.grad(&gradients).unwrap()), [0.0; 12]);
+    }
+}
+
+/// `mix` is one node in both precisions, so the composition is checked on its own by finite differences below.
+#[test]
+fn mix() {
+    for (n, elements) in [(1, 1), (2, 5), (5, 1023), (12, 4097), (33, 20), (70, 3), (3, 20_001)] {
+        let mut leaves: Vec<_> = (0..=n).map(|s| (values(s as u64, elements), [1, elements])).collect();
+        leaves.push((values(1000, n + 3), [1, n + 3]));
+        check(&format!("mix of {n} states"), &leaves, 2e-5, |t| {
+            let coefficients = t[n + 1].clone().reshape([n + 3]);
+            // States are used elsewhere too, so that their gradients are sums begun by other nodes.
+            let others = t[1].clone().powi_scalar(2) + t[n].clone();
+            fused_ops::mix_at(coefficients, 2, t[0].clone(), t[1..=n].to_vec()) * others
+        });
+    }
+}
+
+#[test]
+fn mix_gradient_by_finite_differences() {
+    let (n, elements, h) = (3, 4, 1e-6);
+    let (base, states, c) = (values(1, elements), values(2, n * elements), values(3, n));
+    let loss = |base: &[f64], states: &[f64], c: &[f64]| {
+        let b = leaf(base, [1, elements], DType::F64);
+        let s: Vec<_> = states.chunks(elements).map(|s| leaf(s, [1, elements], DType::F64)).collect();
+        let c = leaf(c, [n], DType::F64);
+        // Used twice in a row, as a network does.
+        let once = fused_ops::mix(c.clone(), b.clone(), s.clone());
+        let loss = fused_ops::mix(c.clone(), once.powi_scalar(2), s.clone()).powi_scalar(3).sum();
+        let g = loss.backward();
+        let of = |t: &Tensor<B, 2>| read(t.grad(&g).unwrap());
+        let states_gradient: Vec<f64> = s.iter().flat_map(of).collect();
+        (read(loss)[0], of(&b), states_gradient, read(c.grad(&g).unwrap()))
+    };
+    let (_, base_gradient, states_gradient, c_gradient) = loss(&base, &states, &c);
+    let numeric = |which: usize, length: usize| -> Vec<f64> {
+        (0..length)
+            .map(|i| {
+                let at = |delta: f64| {
+                    let (mut b, mut s, mut k) = (base.clone(), states.clone(), c.clone());
+                    [&mut b, &mut s, &mut k][which][i] += delta;
+                    loss(&b, &s, &k).0
+                };
+                (at(h) - at(-h)) / (2.0 * h)
+            })
+            .collect()
+    };
+    assert_close("base", &base_gradient, &numeric(0, elements), 1e-7);
+    assert_close("states", &states_gradient, &numeric(1, n * elements), 1e-7);
+    assert_close("coefficients", &c_gradient, &numeric(2, n), 1e-7);
+}
+
+#[test]
+fn mix_keeps_half_precision_states_and_full_precision_coefficients() {
+    let dtype = DType::BF16;
+    let state = leaf(&[1.0, 2.0, 3.0], [1, 3], DType::F32).cast(dtype);
+    let base = leaf(&[0.5, 0.5, 0.5], [1, 3], DType::F32).cast(dtype);
+    // 1/3 is not a bf16 number: a coefficient rounded to bf16 would give 0.33398 + 0.5 for the first entry.
+    let c = leaf(&[1.0 / 3.0, 1.0 / 3.0], [2], DType::F32);
+    let mixed = fused_ops::mix(c.clone(), base, vec![state.clone(), state]);
+    assert_eq!(mixed.dtype(), dtype);
+    let gradients = mixed.clone().sum().backward();
+    assert_eq!(c.grad(&gradients).unwrap().dtype(), DType::F32);
+    assert_eq!(read(mixed), [1.1640625, 1.8359375, 2.5]);
+}
+
+#[test]
+fn adamw_kernel_equals_its_composition() {
+    let n = 10_007;
+    let step = AdamWStep { lr: 0.01, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.1, step: 3 };
+    let run = |dtype: DType| {
+        let [p, g, m, v] = [1, 2, 3, 4].map(|seed| {
+            let positive = seed == 4;
+            let x = values(seed, n).iter().map(|x| if positive { x * x } else { *x }).collect::<Vec<_>>();
+            Tensor::<Flex, 1>::from_data(TensorData::new(x, [n]), (&Default::default(), dtype))
+        });
+        fused_ops::adamw(p, g, m, v, &step).map(read)
+    };
+    for (a, e) in run(DType::F32).iter().zip(&run(DType::F64)) {
+        assert_close("adamw", a, e, 1e-6);
+    }
+}

@@ -1,0 +1,106 @@
+//! Results do not depend on the SIMD level or on the number of threads. One test in this file, since the level is set
+//! for the whole process.
+
+use fused_ops::kernels::{
+    adamw, attention, cross_entropy, mix,
+    mix::StateGradient,
+    rms_norm,
+    simd::{SimdLevel, limit_simd, simd_level},
+    swiglu,
+};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+fn values(seed: u64, n: usize) -> Vec<f32> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    (0..n).map(|_| rng.random_range(-2.0f32..2.0)).collect()
+}
+
+/// Fills two buffers and returns whatever else a kernel gives.
+type Run<'a> = &'a mut dyn FnMut(&mut [f32], &mut [f32]) -> Vec<f32>;
+
+/// The outputs of every kernel whose arithmetic is ours alone, at sizes that are no multiple of anything.
+fn outputs() -> Vec<Vec<f32>> {
+    let (rows, width) = (271, 67);
+    let n = rows * width;
+    let (a, b, c) = (values(1, n), values(2, n), values(3, n));
+    let weight = values(4, width);
+    let mut all = Vec::new();
+    let mut output = |f: Run| {
+        let (mut x, mut y) = (vec![0.0; n], vec![0.0; n]);
+        let extra = f(&mut x, &mut y);
+        all.extend([x, y, extra]);
+    };
+    output(&mut |x, _| {
+        rms_norm::forward(&a, &weight, 1e-6, x);
+        vec![]
+    });
+    output(&mut |x, _| rms_norm::backward(&a, &weight, &b, 1e-6, x));
+    output(&mut |x, _| {
+        swiglu::forward(&a, &b, x);
+        vec![]
+    });
+    output(&mut |x, y| {
+        swiglu::backward(&a, &b, &c, x, y);
+        vec![]
+    });
+    output(&mut |x, _| {
+        let targets: Vec<i64> = (0..rows as i64).map(|r| if r % 5 == 0 { -100 } else { r % width as i64 }).collect();
+        let alone = cross_entropy::forward(&a, &targets, width, -100, None);
+        vec![alone, cross_entropy::forward(&a, &targets, width, -100, Some(x))]
+    });
+    output(&mut |x, _| {
+        mix::forward(&[0.3, -1.5], &a, &[&b, &c], x);
+        vec![]
+    });
+    output(&mut |x, y| {
+        let parts = vec![
+            StateGradient { state: Some(&b), gradient: Some(x), add: true },
+            StateGradient { state: Some(&c), gradient: Some(y), add: false },
+            StateGradient { state: None, gradient: None, add: false },
+        ];
+        mix::backward(&[0.3, -1.5, 2.0], &a, parts)
+    });
+    output(&mut |x, y| {
+        let step = fused_ops::AdamWStep { lr: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1, step: 2 };
+        let mut parameter = c.clone();
+        adamw::step(&mut parameter, &a, x, y, step.coefficients());
+        parameter
+    });
+    all
+}
+
+fn attention_outputs() -> Vec<f32> {
+    let shape = attention::Shape { batch: 3, length: 70, heads: 2, head_size: 6 };
+    let n = 3 * 70 * 12;
+    let (q, k, v, g) = (values(1, n), values(2, n), values(3, n), values(4, n));
+    let angles = values(5, 70 * 3);
+    let (cos, sin): (Vec<f32>, Vec<f32>) =
+        (angles.iter().map(|a| a.cos()).collect(), angles.iter().map(|a| a.sin()).collect());
+    let (mut out, mut sums) = (vec![0.0; n], vec![0.0; 3 * 2 * 70]);
+    attention::forward(&q, &k, &v, &cos, &sin, shape, &mut out, &mut sums);
+    let (mut dq, mut dk, mut dv) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+    attention::backward((&q, &k, &v), (&cos, &sin), &sums, &g, shape, &mut dq, &mut dk, &mut dv);
+    [out, sums, dq, dk, dv].concat()
+}
+
+#[test]
+fn results_are_the_same_at_every_simd_level_and_number_of_threads() {
+    let best = simd_level();
+    let (expected, expected_attention) = (outputs(), attention_outputs());
+    for limit in [SimdLevel::Baseline, SimdLevel::Avx2, SimdLevel::Avx512] {
+        limit_simd(limit);
+        assert!(simd_level() <= limit && simd_level() <= best);
+        assert_eq!(outputs(), expected, "{limit:?}");
+        for (a, e) in attention_outputs().iter().zip(&expected_attention) {
+            assert!((a - e).abs() < 1e-5, "{limit:?}: {a} against {e}");
+        }
+    }
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            assert_eq!(outputs(), expected, "{threads} threads");
+            assert_eq!(attention_outputs(), expected_attention, "{threads} threads");
+        });
+    }
+}
