@@ -1,6 +1,9 @@
 //! Rotary embedding and causal softmax attention as one operation.
 
-use burn::tensor::{Bool, Tensor, TensorData, activation::softmax, backend::Backend, ops::FloatTensor};
+use burn::{
+    module::Module,
+    tensor::{Bool, Tensor, TensorData, activation::softmax, backend::Backend, ops::FloatTensor},
+};
 
 use super::{primitive, tensor};
 use crate::FusedOps;
@@ -12,7 +15,9 @@ pub type AttentionShape = crate::kernels::attention::Shape;
 /// form of LLaMA: feature `j` is paired with feature `j + head_size / 2`.
 ///
 /// Frequencies are rounded to `f32` before they are multiplied by the position, as PyTorch models do.
-#[derive(Clone, Debug)]
+///
+/// It is a burn module without parameters, so that a model can hold it.
+#[derive(Module, Debug)]
 pub struct RotaryTable<B: Backend> {
     table: Tensor<B, 3>,
 }

@@ -1,0 +1,33 @@
+//! Real text for language models: corpora, tokenizers, packed and per-document rows, seeded batches.
+//!
+//! A [`text::Corpus`] is a list of documents to train on and a list that is held out: the embedded King James Bible
+//! (no download) or the user's own files. A [`text::Tokenizer`] turns text into ids and knows how many UTF-8 bytes each
+//! token stands for, so that losses can be given in bits per byte and tokenizers compared. [`text::Rows`] lays the ids
+//! out as rows of inputs and targets, and a [`text::BatchPlan`] says which rows make up batch number `step` of a run:
+//! a function of the seed and the step alone, so that a resumed run needs to remember nothing but its step.
+//! The crate knows no tensor library: a batch is two flat `Vec<i32>`.
+//!
+//! ```
+//! use datasets::text::{BatchPlan, Corpus, IGNORE, RowMode, Rows, TokenizerSpec};
+//!
+//! # fn main() -> Result<(), datasets::text::TextError> {
+//! let corpus = Corpus::embedded()?;
+//! let tokenizer = TokenizerSpec::parse("bytes")?.load(&corpus, None)?;
+//! let rows = Rows::build(&corpus.train, &tokenizer, RowMode::Packed, 128)?;
+//! let plan = BatchPlan::new(rows, 16, 0)?;
+//!
+//! let batch = plan.batch(1000); // any step, in any order
+//! assert_eq!((batch.rows, batch.context), (16, 128));
+//! assert_eq!(batch.inputs.len(), 16 * 128);
+//! assert_eq!(batch.inputs[1], batch.targets[0]); // each target is the input that follows
+//! assert_eq!(batch.targets.iter().filter(|&&t| t != IGNORE).count(), batch.target_tokens);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Text and ids are held in memory (about the size of the text plus four bytes a token); nothing is streamed yet.
+
+mod order;
+pub mod text;
+
+pub use order::EpochOrder;

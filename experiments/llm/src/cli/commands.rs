@@ -1,0 +1,287 @@
+//! What each subcommand does.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use burn::{
+    backend::Flex,
+    tensor::backend::AutodiffBackend,
+};
+use datasets::text::TokenizerSpec;
+use fused_ops::FusedOps;
+use plotting::{Align, Table};
+use training::{
+    device::DeviceChoice, interrupt::Interrupt, memory::Ram, progress::Progress, run_directory::atomic_write,
+    trainer::RunEnd,
+};
+
+use super::{
+    Failure,
+    args::{CompareArgs, EvaluateArgs, ExportArgs, GenerateArgs, TrainArgs},
+    request::{self, CompareRequest, TrainRequest},
+};
+use crate::{
+    compare,
+    data::TextData,
+    generate::{self, Sampling},
+    model::state_dict,
+    presets::Preset,
+    report::Report,
+    run::{self, ArmSummary},
+    settings::Settings,
+    task,
+};
+
+/// Runs an expression with `$backend` standing for the autodiff backend of a device and `$device` for the device itself.
+macro_rules! on_device {
+    ($choice:expr, |$backend:ident, $device:ident| $body:expr) => {{
+        $choice.check().map_err(|error| Failure::Usage(error.into()))?;
+        match $choice {
+            DeviceChoice::Cpu => {
+                type $backend = burn::backend::Autodiff<Flex>;
+                let $device = <$backend as burn::tensor::backend::BackendTypes>::Device::default();
+                $body
+            }
+            #[cfg(feature = "cuda")]
+            DeviceChoice::Cuda(index) => {
+                type $backend = burn::backend::Autodiff<burn::backend::Cuda>;
+                let $device = burn::backend::cuda::CudaDevice::new(index);
+                $body
+            }
+            #[cfg(not(feature = "cuda"))]
+            DeviceChoice::Cuda(_) => unreachable!("the check above refuses devices that were not built in"),
+        }
+    }};
+}
+
+type Outcome = Result<(), Failure>;
+
+/// Where trained tokenizers are kept between runs.
+fn tokenizer_cache() -> PathBuf {
+    Path::new("runs").join("tokenizers")
+}
+
+/// Refuses what cannot fit into memory, before anything is made.
+fn check_memory(settings: &Settings, at_once: usize, remedy: &str) -> Outcome {
+    let Some(ram) = Ram::now() else { return Ok(()) };
+    run::memory_estimate(settings, at_once).check(ram.available, remedy).map_err(|error| Failure::Usage(error.into()))
+}
+
+/// Reads the text and settles the vocabulary.
+fn load_data(settings: &mut Settings) -> Result<TextData, Failure> {
+    let data = TextData::load(&settings.data, Some(&tokenizer_cache())).map_err(anyhow::Error::from)?;
+    settings.model.vocabulary = data.vocabulary(settings.model.vocabulary).map_err(|e| Failure::Usage(e.into()))?;
+    Ok(data)
+}
+
+fn describe(progress: &Progress, settings: &Settings, data: &TextData) {
+    progress.message(&format!("text: {}", data.corpus));
+    progress.message(&format!(
+        "tokenizer: {}, vocabulary {}; {} rows of {} tokens to train on",
+        data.tokenizer.provenance(),
+        settings.model.vocabulary,
+        data.train.len(),
+        settings.data.context
+    ));
+    let rows = settings.training.steps as f64 * settings.data.batch as f64;
+    progress.message(&format!(
+        "model: {} layers of width {}, {} parameters; {} steps of {} x {} tokens, {:.2} epochs",
+        settings.model.layers,
+        settings.model.width,
+        plotting::si(settings.model.parameters() as f64),
+        settings.training.steps,
+        settings.data.batch,
+        settings.data.context,
+        rows / f64::from(data.train.len())
+    ));
+}
+
+/// `compare`, and a run without a subcommand.
+pub fn compare(args: &CompareArgs) -> Outcome {
+    let request = request::compare(args).map_err(Failure::Usage)?;
+    let mut sized = request.comparison.run.clone();
+    sized.model.vocabulary = sized.model.vocabulary.max(257);
+    check_memory(
+        &sized,
+        request.comparison.at_once(),
+        "--sequential, fewer --arms, a smaller --micro-batch or --preset",
+    )?;
+    on_device!(args.run.device, |B, device| compare_on::<B>(request, device))
+}
+
+fn compare_on<B>(request: CompareRequest, device: B::Device) -> Outcome
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    let CompareRequest { mut comparison, path, resume } = request;
+    let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
+    let directory = compare::open_directory(&path, &comparison, resume, &B::name(&device))?;
+    let progress = Progress::new();
+    let data = load_data(&mut comparison.run)?;
+    describe(&progress, &comparison.run, &data);
+    let names: Vec<String> = comparison.arms.iter().map(ToString::to_string).collect();
+    progress.message(&format!("arms: {}; run directory: {}", names.join(", "), path.display()));
+    let end = compare::run::<B>(&path, &comparison, &data, &device, &progress, &interrupt)?;
+    drop(directory);
+    if end == RunEnd::Interrupted {
+        eprintln!("stopped and saved; go on with: experiments-llm --resume {}", path.display());
+        return Err(Failure::Interrupted);
+    }
+    let written = Report::read(&path, &comparison)?.write(&path)?;
+    println!("\n{}", written.text);
+    for warning in written.warnings {
+        eprintln!("note: {warning}");
+    }
+    for figure in written.figures.iter().filter(|path| path.extension().is_some_and(|e| e == "png")) {
+        println!("figure: {}", figure.display());
+    }
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// `train`.
+pub fn train(args: &TrainArgs) -> Outcome {
+    let request = request::train(args).map_err(Failure::Usage)?;
+    let mut sized = request.settings.clone();
+    sized.model.vocabulary = sized.model.vocabulary.max(257);
+    check_memory(&sized, 1, "a smaller --micro-batch, --context or --preset")?;
+    on_device!(args.run.device, |B, device| train_on::<B>(request, device))
+}
+
+fn train_on<B>(request: TrainRequest, device: B::Device) -> Outcome
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    let TrainRequest { mut settings, path, allow_changes } = request;
+    let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
+    let progress = Progress::new();
+    let data = load_data(&mut settings)?;
+    describe(&progress, &settings, &data);
+    let mut notes = Vec::new();
+    let mut trainer = run::start_or_resume::<B>(&path, &settings, &data, allow_changes, &device, &mut notes)?;
+    for note in notes {
+        progress.message(&note);
+    }
+    progress.message(&format!("arm: {}; run directory: {}", settings.model.arm, path.display()));
+    let mut bar = progress.run(&settings.model.arm.to_string(), trainer.step(), settings.training.steps);
+    let end = trainer.run(&interrupt, |report| bar.update(report)).map_err(anyhow::Error::from)?;
+    bar.finish();
+    if end == RunEnd::Interrupted {
+        eprintln!("stopped and saved; go on with: experiments-llm train --resume {}", path.display());
+        return Err(Failure::Interrupted);
+    }
+    let finished = trainer.finish().map_err(anyhow::Error::from)?;
+    let peak = training::memory::peak_bytes() as u64;
+    ArmSummary::new(&settings, finished.model.connections(), peak)?.write(&path)?;
+    let metrics =
+        training::metrics::read_metrics(&finished.directory.paths().metrics()).map_err(anyhow::Error::from)?;
+    if let Some(last) = metrics.iter().rev().find(|r| r.kind == training::metrics::RecordKind::Evaluation) {
+        println!("{}", metrics_table(&last.values).to_text());
+    }
+    println!("{}", path.display());
+    Ok(())
+}
+
+fn metrics_table(values: &[(String, f64)]) -> Table {
+    let mut table = Table::new(["held out", "value"]).align(0, Align::Left);
+    for (name, value) in values {
+        table.push([name.clone(), plotting::significant(*value, 6)]);
+    }
+    table
+}
+
+/// `evaluate`.
+pub fn evaluate(args: &EvaluateArgs) -> Outcome {
+    on_device!(args.device, |B, device| evaluate_on::<<B as AutodiffBackend>::InnerBackend>(args, device))
+}
+
+fn evaluate_on<B: FusedOps>(args: &EvaluateArgs, device: B::Device) -> Outcome {
+    let (mut settings, model, step) = run::load::<B>(&args.run, &device)?;
+    settings.data.evaluation_tokens = 0;
+    settings.data.tokenizer = kept_tokenizer(&args.run, &settings);
+    if !args.validation.is_empty() {
+        settings.data.validation = args.validation.clone();
+    }
+    let data = load_data(&mut settings)?;
+    let values = task::held_out_metrics(&model, &data.held_out, &device).map_err(anyhow::Error::from)?;
+    println!("{} after {step} steps, on {} held-out tokens", args.run.display(), data.held_out_stats.target_tokens);
+    println!("{}", metrics_table(&values).to_text());
+    Ok(())
+}
+
+/// The tokenizer that a run keeps, or the one of its settings where it needs no file.
+fn kept_tokenizer(run: &Path, settings: &Settings) -> TokenizerSpec {
+    let kept = run.join(run::TOKENIZER);
+    if kept.is_file() { TokenizerSpec::File(kept) } else { settings.data.tokenizer.clone() }
+}
+
+/// `generate`.
+pub fn generate(args: &GenerateArgs) -> Outcome {
+    if !(args.temperature.is_finite() && args.temperature >= 0.0) {
+        return Err(Failure::Usage(anyhow!("--temperature {}: give a number of at least 0", args.temperature)));
+    }
+    on_device!(args.device, |B, device| generate_on::<<B as AutodiffBackend>::InnerBackend>(args, device))
+}
+
+fn generate_on<B: FusedOps>(args: &GenerateArgs, device: B::Device) -> Outcome {
+    let (settings, model, _) = run::load::<B>(&args.run, &device)?;
+    let tokenizer = kept_tokenizer(&args.run, &settings)
+        .load(&datasets::text::Corpus::default(), None)
+        .with_context(|| format!("{} has no tokenizer to write with", args.run.display()))?;
+    let sampling = Sampling { tokens: args.tokens, temperature: args.temperature, seed: args.seed };
+    println!("{}", generate::generate(&model, &tokenizer, &args.prompt, sampling, &device)?);
+    Ok(())
+}
+
+/// `export`.
+pub fn export(args: &ExportArgs) -> Outcome {
+    if args.to.exists() {
+        return Err(Failure::Usage(anyhow!("{} exists: give --to another name", args.to.display())));
+    }
+    let (_, model, step) = run::load::<Flex>(&args.run, &Default::default())?;
+    let tensors = state_dict::from_model(&model);
+    let bytes = state_dict::to_bytes(&tensors).map_err(anyhow::Error::from)?;
+    atomic_write(&args.to, |file| std::io::Write::write_all(file, &bytes))
+        .with_context(|| format!("cannot write {}", args.to.display()))?;
+    println!("{} tensors after {step} steps in {}", tensors.len(), args.to.display());
+    Ok(())
+}
+
+/// `presets`.
+pub fn presets() -> Outcome {
+    let mut table = Table::new([
+        "preset",
+        "parameters",
+        "layers",
+        "width",
+        "heads",
+        "tokens a step",
+        "steps",
+        "lr",
+        "memory",
+        "for",
+    ])
+    .units(["", "", "", "", "", "", "", "", "one run", ""])
+    .align(0, Align::Left)
+    .align(9, Align::Left);
+    for preset in Preset::ALL {
+        let mut settings = preset.settings();
+        settings.model.vocabulary = settings.model.vocabulary.max(257);
+        let Settings { model, data, training, .. } = &settings;
+        table.push([
+            preset.to_string(),
+            plotting::si(model.parameters() as f64),
+            model.layers.to_string(),
+            model.width.to_string(),
+            model.heads.to_string(),
+            plotting::si((data.batch * data.context) as f64),
+            plotting::si(training.steps as f64),
+            format!("{:e}", training.lr),
+            plotting::bytes(run::memory_estimate(&settings, 1).total()),
+            preset.purpose().to_owned(),
+        ]);
+    }
+    println!("{}", table.to_text());
+    println!("All settings of a preset are in the config.toml of a run made with it; --set changes any of them.");
+    Ok(())
+}

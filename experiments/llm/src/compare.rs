@@ -1,0 +1,211 @@
+//! Several arms on the same data from the same weights: made side by side, step by step, so that a slow moment of the
+//! machine hits all of them alike.
+
+use std::path::{Path, PathBuf};
+
+use ancre::Arm;
+use anyhow::{Context, Result};
+use burn::{module::Module, tensor::backend::AutodiffBackend};
+use fused_ops::FusedOps;
+use serde::{Deserialize, Serialize};
+use training::{
+    interrupt::Interrupt,
+    memory,
+    progress::{Progress, RunProgress},
+    run_directory::{Environment, RunDirectory, RunPaths},
+    trainer::RunEnd,
+};
+
+use crate::{
+    data::TextData,
+    model::LlamaConfig,
+    run::{self, ArmSummary, LlmTrainer},
+    settings::Settings,
+};
+
+/// What is compared: the `config.toml` of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// The arms; the first is the baseline unless the cascade is among them.
+    pub arms: Vec<Arm>,
+    /// How many seeds, from that of `run` on. Within a seed all arms share initial weights and data order.
+    pub seeds: u64,
+    /// Whether arms are made one after another, with the memory of one, instead of side by side.
+    pub sequential: bool,
+    /// The settings of every run but for its arm and seed.
+    pub run: Settings,
+}
+
+impl Comparison {
+    /// The arms of an ordinary comparison: the baseline, ANCRe, and the two that show how much of it needs no learning.
+    pub fn default_arms() -> Vec<Arm> {
+        ["cascade", "ancre", "constant", "0:l"].iter().filter_map(|name| name.parse().ok()).collect()
+    }
+
+    /// The arm that others are measured against.
+    pub fn baseline(&self) -> &Arm {
+        self.arms.iter().find(|arm| **arm == Arm::Cascade).unwrap_or(&self.arms[0])
+    }
+
+    /// The settings of one run.
+    pub fn settings(&self, arm: &Arm, seed: u64) -> Settings {
+        let model = LlamaConfig { arm: arm.clone(), ..self.run.model.clone() };
+        Settings { seed, model, ..self.run.clone() }
+    }
+
+    /// The seeds.
+    pub fn seed_range(&self) -> std::ops::Range<u64> {
+        self.run.seed..self.run.seed + self.seeds
+    }
+
+    /// How many runs are in memory at once.
+    pub fn at_once(&self) -> usize {
+        if self.sequential { 1 } else { self.arms.len() }
+    }
+}
+
+/// The directory of one run of a comparison.
+pub fn arm_path(comparison: &Path, arm: &Arm, seed: u64) -> PathBuf {
+    comparison.join("arms").join(format!("{}-seed{seed}", arm.to_string().replace(':', "-")))
+}
+
+/// Makes the directory of a comparison, or takes hold of the one that is there.
+///
+/// # Errors
+/// If it exists and is not of this comparison, or cannot be made.
+pub fn open_directory(path: &Path, comparison: &Comparison, resume: bool, device: &str) -> Result<RunDirectory> {
+    if resume {
+        return Ok(RunDirectory::open(path)?);
+    }
+    let directory = RunDirectory::create(path)?;
+    directory.write_environment(&Environment::collect(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), device))?;
+    directory.write_config(comparison)?;
+    Ok(directory)
+}
+
+/// Reads the comparison in a directory.
+///
+/// # Errors
+/// If there is none.
+pub fn read(path: &Path) -> Result<Comparison> {
+    RunPaths::new(path)
+        .read_config()
+        .with_context(|| format!("{} is not the directory of a comparison", path.display()))
+}
+
+/// A run under way.
+struct Running<B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps> {
+    trainer: LlmTrainer<B>,
+    bar: RunProgress,
+    path: PathBuf,
+    settings: Settings,
+    /// Largest number of bytes that a step held beyond what was there before it.
+    transient: u64,
+}
+
+/// Makes all runs of a comparison that are not finished yet.
+///
+/// # Errors
+/// If a run cannot be started, continued, or fails (a loss that is not finite, a disk that is full).
+pub fn run<B>(
+    path: &Path,
+    comparison: &Comparison,
+    data: &TextData,
+    device: &B::Device,
+    progress: &Progress,
+    interrupt: &Interrupt,
+) -> Result<RunEnd>
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    for seed in comparison.seed_range() {
+        for group in comparison.arms.chunks(comparison.at_once()) {
+            let unfinished: Vec<&Arm> =
+                group.iter().filter(|arm| ArmSummary::read(&arm_path(path, arm, seed)).is_err()).collect();
+            let mut running = Vec::with_capacity(unfinished.len());
+            for arm in unfinished {
+                running.push(start::<B>(path, comparison, arm, seed, data, device, progress)?);
+            }
+            if side_by_side(running, interrupt)? == RunEnd::Interrupted {
+                return Ok(RunEnd::Interrupted);
+            }
+        }
+    }
+    Ok(RunEnd::Finished)
+}
+
+fn start<B>(
+    comparison_path: &Path,
+    comparison: &Comparison,
+    arm: &Arm,
+    seed: u64,
+    data: &TextData,
+    device: &B::Device,
+    progress: &Progress,
+) -> Result<Running<B>>
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    let (path, settings) = (arm_path(comparison_path, arm, seed), comparison.settings(arm, seed));
+    let mut notes = Vec::new();
+    let trainer = run::start_or_resume::<B>(&path, &settings, data, false, device, &mut notes)
+        .with_context(|| format!("arm {arm}, seed {seed}"))?;
+    for note in notes {
+        progress.message(&format!("{arm}: {note}"));
+    }
+    let name = if comparison.seeds > 1 { format!("{arm} #{seed}") } else { arm.to_string() };
+    let bar = progress.run(&name, trainer.step(), settings.training.steps);
+    Ok(Running { trainer, bar, path, settings, transient: 0 })
+}
+
+/// Advances the run that is furthest behind until all are finished.
+fn side_by_side<B>(mut running: Vec<Running<B>>, interrupt: &Interrupt) -> Result<RunEnd>
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    while let Some(next) = (0..running.len()).min_by_key(|&i| running[i].trainer.step()) {
+        if interrupt.is_set() {
+            for run in &mut running {
+                run.trainer.save()?;
+            }
+            return Ok(RunEnd::Interrupted);
+        }
+        let run = &mut running[next];
+        if !run.trainer.is_finished() {
+            run.step()?;
+        }
+        if run.trainer.is_finished() {
+            running.swap_remove(next).finish()?;
+        }
+    }
+    Ok(RunEnd::Finished)
+}
+
+impl<B> Running<B>
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    fn step(&mut self) -> Result<()> {
+        let before = memory::current_bytes();
+        memory::reset_peak();
+        let report = self
+            .trainer
+            .advance()
+            .with_context(|| format!("arm {}, seed {}", self.settings.model.arm, self.settings.seed))?;
+        self.transient = self.transient.max(memory::peak_bytes().saturating_sub(before) as u64);
+        self.bar.update(&report);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<()> {
+        let weights = self.trainer.model().num_params() as u64 * 4;
+        let resident = weights + self.trainer.optimizer().state_bytes() as u64;
+        // Without a counting allocator there is nothing to report.
+        let peak = if self.transient == 0 { 0 } else { resident + self.transient };
+        let finished = self.trainer.finish()?;
+        ArmSummary::new(&self.settings, finished.model.connections(), peak)?.write(&self.path)?;
+        self.bar.finish();
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! From text to tensors: the corpus, the tokenizer, the rows of training and evaluation.
+
+use std::{fmt, path::Path, sync::Arc};
+
+use burn::tensor::{Int, Tensor, TensorData, backend::Backend};
+use datasets::text::{Batch, Corpus, RowStats, Rows, TextError, Tokenizer};
+use thiserror::Error;
+
+use crate::settings::DataSettings;
+
+/// Rows of an evaluation batch; the authors' convention averages over batches of this size.
+const EVALUATION_ROWS: usize = 64;
+
+/// Tokenized text, ready for batches. Arms and seeds of a comparison share it.
+#[derive(Clone, Debug)]
+pub struct TextData {
+    /// What the text is.
+    pub corpus: CorpusSummary,
+    /// The tokenizer.
+    pub tokenizer: Arc<Tokenizer>,
+    /// Rows to train on.
+    pub train: Arc<Rows>,
+    /// The held-out batches of an evaluation, chosen once and for all.
+    pub held_out: Arc<Vec<Batch>>,
+    /// What all held-out rows hold.
+    pub held_out_stats: RowStats,
+}
+
+/// What a run says about its text.
+#[derive(Clone, Debug)]
+pub struct CorpusSummary {
+    text: String,
+}
+
+impl fmt::Display for CorpusSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Why the text cannot be used.
+#[derive(Debug, Error)]
+pub enum DataError {
+    /// Reading or tokenizing failed.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// Nothing is held out.
+    #[error("no text is held out to evaluate on: give --validation FILE, or a larger --held-out share")]
+    NothingHeldOut,
+    /// The tokenizer has more tokens than the model.
+    #[error(
+        "the tokenizer has {tokens} tokens and the model's vocabulary {vocabulary}: set model.vocabulary to at least {tokens}, \
+         or 0 for as many as the tokenizer has"
+    )]
+    Vocabulary {
+        /// Tokens of the tokenizer.
+        tokens: usize,
+        /// Entries of the model.
+        vocabulary: usize,
+    },
+}
+
+impl TextData {
+    /// Reads the text, makes the tokenizer (a trained one is kept in `cache`), and lays out the rows.
+    ///
+    /// # Errors
+    /// See [`DataError`]; every message names the file.
+    pub fn load(settings: &DataSettings, cache: Option<&Path>) -> Result<Self, DataError> {
+        let corpus = match settings.train.as_slice() {
+            [] if settings.validation.is_empty() => Corpus::embedded()?,
+            [] => {
+                let embedded = Corpus::embedded()?;
+                let own = Corpus::open(
+                    &settings.validation,
+                    &datasets::text::CorpusOptions {
+                        held_out: datasets::text::HeldOut::Fraction(0.0),
+                        ..settings.corpus_options()
+                    },
+                )?;
+                Corpus { held_out: own.train, held_out_rule: format!("held out: {}", own.source), ..embedded }
+            }
+            paths => Corpus::open(paths, &settings.corpus_options())?,
+        };
+        if corpus.held_out.is_empty() {
+            return Err(DataError::NothingHeldOut);
+        }
+        let tokenizer = settings.tokenizer.load(&corpus, cache)?;
+        let train = Rows::build(&corpus.train, &tokenizer, settings.rows, settings.context)?;
+        let held_out = Rows::build(&corpus.held_out, &tokenizer, settings.rows, settings.context)?;
+        Ok(Self {
+            corpus: CorpusSummary { text: corpus.to_string() },
+            held_out_stats: held_out.stats(),
+            held_out: Arc::new(spread(&held_out, settings)?),
+            tokenizer: Arc::new(tokenizer),
+            train: Arc::new(train),
+        })
+    }
+
+    /// The vocabulary of the model: the configured one, or the tokenizer's where that is 0.
+    ///
+    /// # Errors
+    /// If the tokenizer has tokens that the model does not.
+    pub fn vocabulary(&self, configured: usize) -> Result<usize, DataError> {
+        let tokens = self.tokenizer.vocabulary_size();
+        match configured {
+            0 => Ok(tokens),
+            vocabulary if vocabulary < tokens => Err(DataError::Vocabulary { tokens, vocabulary }),
+            vocabulary => Ok(vocabulary),
+        }
+    }
+
+    /// A number that changes with the text or the tokenizer, so that a run is not resumed on other data.
+    pub fn fingerprint(&self) -> String {
+        let held_out: u64 = self.held_out.iter().map(|batch| batch.target_bytes + batch.inputs.len() as u64).sum();
+        format!("{:08x}-{held_out:x}", self.train.fingerprint())
+    }
+}
+
+/// Held-out batches that hold about as many tokens as the settings ask for, spread evenly over all rows.
+fn spread(rows: &Rows, settings: &DataSettings) -> Result<Vec<Batch>, TextError> {
+    let wanted = match settings.evaluation_tokens {
+        0 => usize::MAX,
+        tokens => tokens.div_ceil(settings.context).max(1),
+    };
+    let rows_at_once = EVALUATION_ROWS.min(wanted);
+    let batches = rows.evaluation_batches(rows_at_once)?;
+    let (all, wanted) = (batches.len(), wanted.div_ceil(rows_at_once));
+    if wanted >= all {
+        return Ok(batches.collect());
+    }
+    // Batch k of n is the one at the middle of the k-th of n equal parts.
+    let chosen: Vec<usize> = (0..wanted).map(|k| (2 * k + 1) * all / (2 * wanted)).collect();
+    Ok(batches.enumerate().filter(|(i, _)| chosen.binary_search(i).is_ok()).map(|(_, batch)| batch).collect())
+}
+
+/// Inputs and targets of a batch, each `[rows, context]`.
+pub fn tensors<B: Backend>(batch: &Batch, device: &B::Device) -> (Tensor<B, 2, Int>, Tensor<B, 2, Int>) {
+    let tensor = |ids: &[i32]| Tensor::from_data(TensorData::new(ids.to_vec(), [batch.rows, batch.context]), device);
+    (tensor(&batch.inputs), tensor(&batch.targets))
+}

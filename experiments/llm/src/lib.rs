@@ -1,0 +1,20 @@
+//! LLaMA pre-training with and without ANCRe, on real text, from one command.
+//!
+//! `cargo run -p experiments-llm` trains the cascaded baseline, ANCRe, the frozen uniform mix and the fixed `0:l` layout
+//! side by side on the embedded text, and ends with tables, two figures and a run directory. The paper's models
+//! (arXiv 2602.09009) are presets of the same code.
+//!
+//! Data flows one way: arguments ([`cli`]) become [`settings`], which begin from [`presets`]; [`data`] turns text into
+//! rows; [`model`] is the LLaMA with connections between its layers; [`task`] ties both to the training loop; [`run`]
+//! makes one run and [`compare`] several side by side; [`report`] reads their logs.
+
+pub mod cli;
+pub mod compare;
+pub mod data;
+pub mod generate;
+pub mod model;
+pub mod presets;
+pub mod report;
+pub mod run;
+pub mod settings;
+pub mod task;

@@ -1,0 +1,180 @@
+//! The sizes of a model, and what they cost.
+
+use ancre::{Arm, ConnectionsConfig, ConnectionsError};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Sizes and constants of a LLaMA with connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LlamaConfig {
+    /// Entries of the token embedding and of the head; 0 takes the tokenizer's.
+    pub vocabulary: usize,
+    /// Width of the stream.
+    pub width: usize,
+    /// Width inside the feed-forward networks.
+    pub feed_forward: usize,
+    /// Decoder layers, each followed by a connection.
+    pub layers: usize,
+    /// Attention heads of each layer.
+    pub heads: usize,
+    /// Longest sequence.
+    pub positions: usize,
+    /// Base of the rotary embedding's frequencies.
+    pub rotary_base: f64,
+    /// Added to the mean square in each normalisation.
+    pub norm_eps: f64,
+    /// Standard deviation of the initial embeddings and matrices.
+    pub init_std: f64,
+    /// Whether the last embedding row starts at zero and never learns: what `pad_token_id = -1` means in the authors'
+    /// configurations.
+    pub freeze_last_embedding: bool,
+    /// The connections between layers.
+    pub arm: Arm,
+    /// Temperature of the connections' softmax.
+    pub tau: f64,
+}
+
+/// Sizes that no model can have.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ModelError {
+    /// A size is zero.
+    #[error("the model's {0} is 0: give a positive number")]
+    Zero(&'static str),
+    /// The heads do not divide the width evenly.
+    #[error("{heads} heads do not divide a width of {width}: take {}", suggestions(*width, *heads))]
+    Heads {
+        /// Attention heads.
+        heads: usize,
+        /// Width of the stream.
+        width: usize,
+    },
+    /// A head has an odd width, which the rotary embedding cannot pair.
+    #[error(
+        "{heads} heads on a width of {width} are {} features each, and the rotary embedding needs an even number: take {}",
+        width / heads,
+        suggestions(*width, *heads)
+    )]
+    OddHeads {
+        /// Attention heads.
+        heads: usize,
+        /// Width of the stream.
+        width: usize,
+    },
+    /// The connections cannot be made.
+    #[error(transparent)]
+    Connections(#[from] ConnectionsError),
+}
+
+/// Numbers of heads near the one asked for that do fit.
+fn suggestions(width: usize, heads: usize) -> String {
+    let mut fitting: Vec<usize> = (1..=width).filter(|h| width.is_multiple_of(2 * h)).collect();
+    fitting.sort_by_key(|h| h.abs_diff(heads));
+    fitting.truncate(3);
+    fitting.sort_unstable();
+    match fitting.as_slice() {
+        [] => "an even width".to_owned(),
+        [one] => one.to_string(),
+        [rest @ .., last] => {
+            let rest: Vec<_> = rest.iter().map(ToString::to_string).collect();
+            format!("{} or {last}", rest.join(", "))
+        }
+    }
+}
+
+impl LlamaConfig {
+    /// Checks that a model of these sizes can be made.
+    ///
+    /// # Errors
+    /// The first [`ModelError`] found.
+    pub fn validate(&self) -> Result<(), ModelError> {
+        let sizes = [
+            ("vocabulary", self.vocabulary),
+            ("width", self.width),
+            ("feed-forward width", self.feed_forward),
+            ("number of layers", self.layers),
+            ("number of heads", self.heads),
+            ("number of positions", self.positions),
+        ];
+        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
+            return Err(ModelError::Zero(name));
+        }
+        let (heads, width) = (self.heads, self.width);
+        if !width.is_multiple_of(heads) {
+            return Err(ModelError::Heads { heads, width });
+        }
+        if !(width / heads).is_multiple_of(2) {
+            return Err(ModelError::OddHeads { heads, width });
+        }
+        self.connections().trained_parameters()?;
+        Ok(())
+    }
+
+    /// The configuration of the connections.
+    pub fn connections(&self) -> ConnectionsConfig {
+        ConnectionsConfig::new(self.layers).with_arm(self.arm.clone()).with_tau(self.tau)
+    }
+
+    /// Width of one attention head.
+    pub fn head_size(&self) -> usize {
+        self.width / self.heads
+    }
+
+    /// Parameters of the model; the connections' own scalars are counted apart, by
+    /// [`ConnectionsConfig::trained_parameters`].
+    pub fn parameters(&self) -> usize {
+        let layer = 4 * self.width * self.width + 3 * self.width * self.feed_forward + 2 * self.width;
+        2 * self.vocabulary * self.width + self.layers * layer + self.width
+    }
+
+    /// Bytes of activations that a training step of `rows` sequences of `length` tokens keeps, in `f32`: what each layer
+    /// saves for its backward pass, the states (which the connections share with the layers), logits and their gradient.
+    pub fn activation_bytes(&self, rows: usize, length: usize) -> u64 {
+        let tokens = (rows * length) as u64;
+        let (width, inner, vocabulary) = (self.width as u64, self.feed_forward as u64, self.vocabulary as u64);
+        // Two normed inputs, q, k, v, the attention's output, the middle state and the layer's output; gate, up and their
+        // product; one log-sum-exp a head.
+        let layer = 8 * width + 3 * inner + self.heads as u64;
+        let mixed = width; // the layer's output before its connection
+        let gradients = 4 * width + 3 * inner; // in flight during the backward pass of one layer
+        let states = self.layers as u64 * width; // gradients of the states that connections gather
+        4 * tokens * (self.layers as u64 * (layer + mixed) + states + gradients + 3 * vocabulary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> LlamaConfig {
+        LlamaConfig {
+            vocabulary: 32_000,
+            width: 512,
+            feed_forward: 1376,
+            layers: 8,
+            heads: 8,
+            positions: 256,
+            rotary_base: 10_000.0,
+            norm_eps: 1e-6,
+            init_std: 0.02,
+            freeze_last_embedding: true,
+            arm: Arm::default(),
+            tau: 0.01,
+        }
+    }
+
+    #[test]
+    fn the_paper_60m_model_has_58_million_parameters() {
+        assert_eq!(config().parameters(), 58_073_600);
+        assert_eq!(config().validate(), Ok(()));
+    }
+
+    #[test]
+    fn impossible_heads_are_answered_with_possible_ones() {
+        let message = |heads, width| LlamaConfig { heads, width, ..config() }.validate().unwrap_err().to_string();
+        assert_eq!(message(7, 64), "7 heads do not divide a width of 64: take 4, 8 or 16");
+        assert!(message(64, 64).contains("1 features each") && message(64, 64).contains("8, 16 or 32"));
+        assert!(message(0, 64).contains("number of heads is 0"));
+        assert!(message(3, 7).contains("an even width"), "{}", message(3, 7));
+    }
+}

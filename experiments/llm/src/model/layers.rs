@@ -1,0 +1,165 @@
+//! The parts of a decoder layer. Tensors are `[batch * length, width]`.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Tensor, TensorData, backend::Backend},
+};
+use fused_ops::{AttentionShape, FusedOps, RotaryTable};
+use rand_distr::{Distribution, StandardNormal};
+
+use super::LlamaConfig;
+
+/// Normal numbers for a parameter, drawn from the random stream that carries the parameter's name: it is the same in
+/// every arm, on every device, and whatever else the model holds.
+fn normal(seed: u64, name: &str, dims: [usize; 2], std: f64) -> Vec<f32> {
+    let rng = training::seed::stream(seed, name, 0);
+    let values = Distribution::<f64>::sample_iter(StandardNormal, rng);
+    values.take(dims[0] * dims[1]).map(|z| (z * std) as f32).collect()
+}
+
+fn parameter<B: Backend>(values: Vec<f32>, dims: [usize; 2], device: &B::Device) -> Param<Tensor<B, 2>> {
+    Param::from_tensor(Tensor::from_data(TensorData::new(values, dims), device))
+}
+
+/// A linear map without bias; the weight is `[input, output]`.
+#[derive(Module, Debug)]
+pub struct Projection<B: Backend> {
+    weight: Param<Tensor<B, 2>>,
+}
+
+impl<B: Backend> Projection<B> {
+    pub fn new(name: &str, dims: [usize; 2], config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
+        let values = normal(seed, name, dims, config.init_std);
+        Self { weight: parameter(values, dims, device) }
+    }
+
+    pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
+        x.matmul(self.weight.val())
+    }
+}
+
+/// Root-mean-square normalisation with a gain.
+#[derive(Module, Debug)]
+pub struct Norm<B: Backend> {
+    weight: Param<Tensor<B, 1>>,
+    eps: f64,
+}
+
+impl<B: FusedOps> Norm<B> {
+    pub fn new(config: &LlamaConfig, device: &B::Device) -> Self {
+        Self { weight: Param::from_tensor(Tensor::ones([config.width], device)), eps: config.norm_eps }
+    }
+
+    pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
+        fused_ops::rms_norm(x, self.weight.val(), self.eps)
+    }
+}
+
+/// The token embedding, `[vocabulary, width]`.
+#[derive(Module, Debug)]
+pub struct TokenEmbedding<B: Backend> {
+    weight: Param<Tensor<B, 2>>,
+    freeze_last: bool,
+}
+
+impl<B: Backend> TokenEmbedding<B> {
+    pub fn new(name: &str, config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
+        let dims = [config.vocabulary, config.width];
+        let mut values = normal(seed, name, dims, config.init_std);
+        if config.freeze_last_embedding {
+            values[(config.vocabulary - 1) * config.width..].fill(0.0);
+        }
+        Self { weight: parameter(values, dims, device), freeze_last: config.freeze_last_embedding }
+    }
+
+    /// Embeddings of the tokens, `[tokens, width]`.
+    pub fn forward(&self, tokens: Tensor<B, 1, burn::tensor::Int>) -> Tensor<B, 2> {
+        let weight = self.weight.val();
+        let [vocabulary, width] = weight.dims();
+        let embedded = weight.select(0, tokens.clone());
+        if !self.freeze_last {
+            return embedded;
+        }
+        // The row's value is used, its gradient is not.
+        let count = tokens.dims()[0];
+        let last = tokens.equal_elem(vocabulary as i64 - 1).reshape([count, 1]).expand([count, width]);
+        embedded.clone().mask_where(last, embedded.detach())
+    }
+}
+
+/// Causal self-attention with rotary embedding.
+#[derive(Module, Debug)]
+pub struct SelfAttention<B: Backend> {
+    q_proj: Projection<B>,
+    k_proj: Projection<B>,
+    v_proj: Projection<B>,
+    o_proj: Projection<B>,
+}
+
+impl<B: FusedOps> SelfAttention<B> {
+    fn new(name: &str, config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
+        let project =
+            |part: &str| Projection::new(&format!("{name}.{part}"), [config.width, config.width], config, seed, device);
+        Self {
+            q_proj: project("q_proj"),
+            k_proj: project("k_proj"),
+            v_proj: project("v_proj"),
+            o_proj: project("o_proj"),
+        }
+    }
+
+    fn forward(&self, x: Tensor<B, 2>, rotary: &RotaryTable<B>, shape: AttentionShape) -> Tensor<B, 2> {
+        let (q, k, v) = (self.q_proj.forward(x.clone()), self.k_proj.forward(x.clone()), self.v_proj.forward(x));
+        self.o_proj.forward(fused_ops::causal_attention(q, k, v, rotary, shape))
+    }
+}
+
+/// The gated feed-forward network.
+#[derive(Module, Debug)]
+pub struct FeedForward<B: Backend> {
+    gate_proj: Projection<B>,
+    up_proj: Projection<B>,
+    down_proj: Projection<B>,
+}
+
+impl<B: FusedOps> FeedForward<B> {
+    fn new(name: &str, config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
+        let (outer, inner) = (config.width, config.feed_forward);
+        let project = |part: &str, dims| Projection::new(&format!("{name}.{part}"), dims, config, seed, device);
+        Self {
+            gate_proj: project("gate_proj", [outer, inner]),
+            up_proj: project("up_proj", [outer, inner]),
+            down_proj: project("down_proj", [inner, outer]),
+        }
+    }
+
+    fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
+        let (gate, up) = (self.gate_proj.forward(x.clone()), self.up_proj.forward(x));
+        self.down_proj.forward(fused_ops::swiglu(gate, up))
+    }
+}
+
+/// One decoder layer with its two inner residuals: the block `B_l` that a connection follows.
+#[derive(Module, Debug)]
+pub struct DecoderLayer<B: Backend> {
+    input_layernorm: Norm<B>,
+    self_attn: SelfAttention<B>,
+    post_attention_layernorm: Norm<B>,
+    mlp: FeedForward<B>,
+}
+
+impl<B: FusedOps> DecoderLayer<B> {
+    pub fn new(name: &str, config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
+        Self {
+            input_layernorm: Norm::new(config, device),
+            self_attn: SelfAttention::new(&format!("{name}.self_attn"), config, seed, device),
+            post_attention_layernorm: Norm::new(config, device),
+            mlp: FeedForward::new(&format!("{name}.mlp"), config, seed, device),
+        }
+    }
+
+    pub fn forward(&self, x: Tensor<B, 2>, rotary: &RotaryTable<B>, shape: AttentionShape) -> Tensor<B, 2> {
+        let x = x.clone() + self.self_attn.forward(self.input_layernorm.forward(x), rotary, shape);
+        x.clone() + self.mlp.forward(self.post_attention_layernorm.forward(x))
+    }
+}

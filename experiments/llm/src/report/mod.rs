@@ -1,0 +1,191 @@
+//! The report of a comparison: read from its run directories, written as a table, `report.json` and figures.
+//!
+//! Everything is computed from the logs, so that a report can be made again without training.
+
+mod figures;
+mod json;
+mod statistics;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use training::{
+    metrics::{Record, read_metrics, series},
+    run_directory::{RunPaths, atomic_write},
+};
+
+use crate::{
+    compare::{Comparison, arm_path},
+    run::ArmSummary,
+    task::metric,
+};
+
+/// One finished run, as its logs tell it.
+#[derive(Clone, Debug)]
+pub struct ArmRun {
+    /// The arm's name.
+    pub arm: String,
+    /// The seed.
+    pub seed: u64,
+    /// Held-out nats per byte against steps.
+    pub curve: Vec<(f64, f64)>,
+    /// Final held-out loss in nats a token.
+    pub final_loss: f64,
+    /// Final perplexity a token.
+    pub final_perplexity: f64,
+    /// Final bits per byte.
+    pub final_bits_per_byte: f64,
+    /// The authors' evaluation loss at the end.
+    pub final_authors_loss: f64,
+    /// Growth of the stream at the end.
+    pub final_growth: f64,
+    /// Training tokens a second, evaluation and saving left out.
+    pub tokens_per_second: f64,
+    /// Median seconds of a step.
+    pub step_seconds: f64,
+    /// Sizes, coefficients, memory.
+    pub summary: ArmSummary,
+}
+
+/// A comparison whose runs are all finished.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was compared.
+    pub comparison: Comparison,
+    /// Its runs: arms in their order, seeds within.
+    pub runs: Vec<ArmRun>,
+}
+
+/// The files of a report.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The tables, for a terminal.
+    pub text: String,
+    /// What the figures could not show.
+    pub warnings: Vec<String>,
+    /// The figures that were drawn.
+    pub figures: Vec<PathBuf>,
+}
+
+impl Report {
+    /// Reads the runs of a comparison.
+    ///
+    /// # Errors
+    /// If a run is missing, unfinished, or its logs are damaged.
+    pub fn read(directory: &Path, comparison: &Comparison) -> Result<Self> {
+        let mut runs = Vec::new();
+        for arm in &comparison.arms {
+            for seed in comparison.seed_range() {
+                let path = arm_path(directory, arm, seed);
+                runs.push(ArmRun::read(&path).with_context(|| format!("cannot report on {}", path.display()))?);
+            }
+        }
+        Ok(Self { comparison: comparison.clone(), runs })
+    }
+
+    /// Writes `report.md`, `report.json` and the figures into the directory of the comparison.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<Written> {
+        let (figures, warnings) = figures::draw(self, &RunPaths::new(directory).figures())?;
+        let json = serde_json::to_string_pretty(&json::report(self))?;
+        for (name, text) in [("report.json", json), ("report.md", table::markdown(self))] {
+            let path = directory.join(name);
+            atomic_write(&path, |file| std::io::Write::write_all(file, text.as_bytes()))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(Written { text: table::text(self), warnings, figures })
+    }
+
+    /// The runs of one arm, by seed.
+    fn of_arm(&self, arm: &str) -> Vec<&ArmRun> {
+        self.runs.iter().filter(|run| run.arm == arm).collect()
+    }
+
+    /// The names of the arms, in their order.
+    fn arms(&self) -> Vec<String> {
+        self.comparison.arms.iter().map(ToString::to_string).collect()
+    }
+
+    /// The run of the baseline with the same seed.
+    fn baseline_of(&self, run: &ArmRun) -> Option<&ArmRun> {
+        let baseline = self.comparison.baseline().to_string();
+        self.runs.iter().find(|other| other.arm == baseline && other.seed == run.seed)
+    }
+
+    /// Steps at which a run reaches the final loss of its baseline; for the baseline itself all of them.
+    fn steps_to_baseline(&self, run: &ArmRun) -> Option<f64> {
+        let baseline = self.baseline_of(run)?;
+        if baseline.arm == run.arm {
+            return run.curve.last().map(|&(step, _)| step);
+        }
+        statistics::first_reach(&run.curve, baseline.final_nats_per_byte())
+    }
+
+    /// Median step time relative to the baseline of the same seed.
+    fn step_time_ratio(&self, run: &ArmRun) -> Option<f64> {
+        self.baseline_of(run).map(|baseline| run.step_seconds / baseline.step_seconds)
+    }
+}
+
+impl ArmRun {
+    fn read(path: &Path) -> Result<Self> {
+        let paths = RunPaths::new(path);
+        let summary = ArmSummary::read(path)?;
+        let metrics = read_metrics(&paths.metrics())?;
+        let timing = read_metrics(&paths.timing())?;
+        let curve: Vec<(f64, f64)> =
+            series(&metrics, metric::NATS_PER_BYTE).into_iter().map(|(step, value)| (step as f64, value)).collect();
+        let last = |name: &str| {
+            series(&metrics, name)
+                .last()
+                .map(|&(_, value)| value)
+                .with_context(|| format!("{} has no `{name}`", paths.metrics().display()))
+        };
+        let (tokens_per_second, step_seconds) = speed(&timing);
+        Ok(Self {
+            arm: summary.arm.clone(),
+            seed: summary.seed,
+            final_loss: last(metric::LOSS)?,
+            final_perplexity: last(metric::PERPLEXITY)?,
+            final_bits_per_byte: last(metric::BITS_PER_BYTE)?,
+            final_authors_loss: last(metric::AUTHORS_LOSS)?,
+            final_growth: last(metric::STREAM_GROWTH)?,
+            curve,
+            tokens_per_second,
+            step_seconds,
+            summary,
+        })
+    }
+
+    /// Final held-out loss in nats per byte.
+    pub fn final_nats_per_byte(&self) -> f64 {
+        self.curve.last().map_or(f64::NAN, |&(_, value)| value)
+    }
+
+    /// Held-out nats per byte at a share of the steps, between evaluations by a straight line.
+    fn at_share(&self, share: f64) -> f64 {
+        let steps = self.curve.last().map_or(0.0, |&(step, _)| step);
+        statistics::interpolate(&self.curve, share * steps)
+    }
+}
+
+/// Tokens a second over the whole run, and the median of the seconds a step over the intervals of the log.
+fn speed(timing: &[Record]) -> (f64, f64) {
+    let (mut tokens, mut seconds, mut per_step) = (0.0, 0.0, Vec::new());
+    let mut before = 0;
+    for record in timing {
+        let (Some(s), Some(rate)) = (record.get("seconds"), record.get("tokens_per_second")) else { continue };
+        tokens += rate * s;
+        seconds += s;
+        // A resumed run logs some steps twice; each interval counts by itself.
+        let steps = if record.step > before { record.step - before } else { 1 };
+        before = record.step;
+        per_step.push(s / steps as f64);
+    }
+    // The first interval warms caches up.
+    let steady = if per_step.len() > 2 { &per_step[1..] } else { &per_step };
+    (tokens / f64::max(seconds, 1e-9), statistics::median(steady))
+}

@@ -1,0 +1,134 @@
+//! Everything that a run's values depend on, as one value: what `config.toml` holds and a checkpoint is resumed under.
+
+use std::path::PathBuf;
+
+use datasets::text::{CorpusOptions, HeldOut, RowMode, TokenizerSpec};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use training::trainer::{TrainError, TrainSettings};
+
+use crate::model::{LlamaConfig, ModelError};
+
+/// The settings of one run of one arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Source of all randomness: initial weights and data order.
+    pub seed: u64,
+    /// A safetensors file of weights to begin from, under the authors' names; none begins from the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init_from: Option<PathBuf>,
+    /// The text, and how it becomes batches.
+    pub data: DataSettings,
+    /// The model and its connections.
+    pub model: LlamaConfig,
+    /// The loop, the optimizer and the schedule.
+    pub training: TrainSettings,
+}
+
+/// The text, and how it becomes batches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSettings {
+    /// Files and folders to train on; none takes the embedded text.
+    pub train: Vec<PathBuf>,
+    /// Files and folders to evaluate on; none holds out a part of the training documents.
+    pub validation: Vec<PathBuf>,
+    /// The share of the bytes of the user's text that is held out where there is no `validation`.
+    pub held_out: f64,
+    /// The JSON field or parquet column that holds the text.
+    pub text_field: String,
+    /// `bytes`, `bpe:N`, or the path of a `tokenizer.json`.
+    pub tokenizer: TokenizerSpec,
+    /// Packed rows, or one document a row.
+    pub rows: RowMode,
+    /// Tokens in a row.
+    pub context: usize,
+    /// Rows of one optimizer step.
+    pub batch: usize,
+    /// Rows that go through the model at once; divides `batch`. Smaller ones need less memory.
+    pub micro_batch: usize,
+    /// About how many held-out tokens an evaluation takes, spread evenly over all of them; 0 takes all.
+    pub evaluation_tokens: usize,
+}
+
+/// Settings that cannot work.
+#[derive(Debug, Error)]
+pub enum SettingsError {
+    /// The model.
+    #[error("model: {0}")]
+    Model(#[from] ModelError),
+    /// The loop.
+    #[error("training: {0}")]
+    Training(#[from] TrainError),
+    /// A size of the data is zero.
+    #[error("data.{0} is 0: give a positive number")]
+    Zero(&'static str),
+    /// Micro-batches do not make up a batch.
+    #[error("data.micro_batch = {micro} does not divide data.batch = {batch}: take one of {divisors:?}")]
+    MicroBatch {
+        /// Rows at once.
+        micro: usize,
+        /// Rows of a step.
+        batch: usize,
+        /// What would work.
+        divisors: Vec<usize>,
+    },
+    /// Rows are longer than the model's positions.
+    #[error(
+        "data.context = {context} tokens are more than the model's {positions} positions: give a smaller --context, or \
+         raise model.positions"
+    )]
+    Context {
+        /// Tokens in a row.
+        context: usize,
+        /// What the model takes.
+        positions: usize,
+    },
+    /// The held-out share is not a share.
+    #[error("data.held_out = {0} is not a share: give a number above 0 and below 1")]
+    HeldOut(f64),
+}
+
+impl Settings {
+    /// Checks what can be checked without reading any text. A vocabulary of 0 passes: the tokenizer's is put there later.
+    ///
+    /// # Errors
+    /// The first fault found, with what to do about it.
+    pub fn validate(&self) -> Result<(), SettingsError> {
+        let data = &self.data;
+        let sizes = [("context", data.context), ("batch", data.batch), ("micro_batch", data.micro_batch)];
+        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
+            return Err(SettingsError::Zero(name));
+        }
+        if !data.batch.is_multiple_of(data.micro_batch) {
+            let divisors = (1..=data.batch).filter(|d| data.batch.is_multiple_of(*d)).collect();
+            return Err(SettingsError::MicroBatch { micro: data.micro_batch, batch: data.batch, divisors });
+        }
+        if data.context > self.model.positions {
+            return Err(SettingsError::Context { context: data.context, positions: self.model.positions });
+        }
+        if !(data.held_out > 0.0 && data.held_out < 1.0) {
+            return Err(SettingsError::HeldOut(data.held_out));
+        }
+        let vocabulary = self.model.vocabulary.max(1);
+        LlamaConfig { vocabulary, ..self.model.clone() }.validate()?;
+        Ok(self.training.validate()?)
+    }
+
+    /// Micro-batches of one optimizer step.
+    pub fn accumulation(&self) -> usize {
+        self.data.batch / self.data.micro_batch
+    }
+}
+
+impl DataSettings {
+    /// How the user's files are read.
+    pub fn corpus_options(&self) -> CorpusOptions {
+        let held_out = match self.validation.as_slice() {
+            [] => HeldOut::Fraction(self.held_out),
+            paths => HeldOut::Paths(paths.to_vec()),
+        };
+        CorpusOptions { text_field: self.text_field.clone(), held_out }
+    }
+}

@@ -1,0 +1,154 @@
+//! What a language-model run supplies to the training loop.
+
+use std::sync::Arc;
+
+use burn::{
+    module::AutodiffModule,
+    optim::GradientsParams,
+    tensor::{Tensor, backend::AutodiffBackend, backend::Backend},
+};
+use connection_layout::Direction;
+use datasets::text::{Batch, BatchPlan, TextError, bits_per_byte};
+use fused_ops::FusedOps;
+use training::trainer::{Task, TrainError};
+
+use crate::{
+    data::{TextData, tensors},
+    model::Llama,
+    settings::Settings,
+};
+
+/// Next-token prediction on the rows of a [`TextData`].
+#[derive(Debug)]
+pub struct LanguageModelling<B: Backend> {
+    plan: BatchPlan,
+    accumulation: usize,
+    held_out: Arc<Vec<Batch>>,
+    device: B::Device,
+}
+
+impl<B: Backend> LanguageModelling<B> {
+    /// The task of a run; the order of the rows follows from the seed.
+    ///
+    /// # Errors
+    /// If a micro-batch has no rows.
+    pub fn new(settings: &Settings, data: &TextData, device: &B::Device) -> Result<Self, TextError> {
+        Ok(Self {
+            plan: BatchPlan::new(Arc::clone(&data.train), settings.data.micro_batch, settings.seed)?,
+            accumulation: settings.accumulation(),
+            held_out: Arc::clone(&data.held_out),
+            device: device.clone(),
+        })
+    }
+}
+
+/// Names of the held-out numbers, as they stand in `metrics.jsonl`.
+pub mod metric {
+    /// Mean cross-entropy over all held-out targets, in nats a token.
+    pub const LOSS: &str = "held_out_loss";
+    /// `exp` of [`LOSS`].
+    pub const PERPLEXITY: &str = "held_out_perplexity";
+    /// Total cross-entropy in nats over the bytes of the text that the targets stand for.
+    pub const NATS_PER_BYTE: &str = "held_out_nats_per_byte";
+    /// The same in bits.
+    pub const BITS_PER_BYTE: &str = "held_out_bits_per_byte";
+    /// The authors' number: the sum of the batches' means over one more than there are batches, so biased low.
+    pub const AUTHORS_LOSS: &str = "authors_loss";
+    /// `exp` of [`AUTHORS_LOSS`].
+    pub const AUTHORS_PERPLEXITY: &str = "authors_perplexity";
+    /// Root mean square of the last state relative to the embeddings.
+    pub const STREAM_GROWTH: &str = "stream_growth";
+    /// Mean entropy of the connections' rows that have a choice, in nats.
+    pub const CONNECTION_ENTROPY: &str = "connection_entropy";
+    /// Euclidean norm of the gradient of the connections' parameters.
+    pub const THETA_GRADIENT_NORM: &str = "theta_gradient_norm";
+}
+
+/// Held-out numbers of a model.
+///
+/// # Errors
+/// If there are no held-out targets.
+pub fn held_out_metrics<B: FusedOps>(
+    model: &Llama<B>,
+    batches: &[Batch],
+    device: &B::Device,
+) -> Result<Vec<(String, f64)>, TrainError> {
+    let (mut nats, mut tokens, mut bytes) = (0.0, 0u64, 0u64);
+    let (mut sum_of_means, mut counted) = (0.0, 0u32);
+    for batch in batches.iter().filter(|batch| batch.target_tokens > 0) {
+        let (inputs, targets) = tensors::<B>(batch, device);
+        let mean: f64 = model.loss(inputs, targets).into_data().iter::<f64>().sum();
+        nats += mean * batch.target_tokens as f64;
+        tokens += batch.target_tokens as u64;
+        bytes += batch.target_bytes;
+        sum_of_means += mean;
+        counted += 1;
+    }
+    if tokens == 0 {
+        return Err(TrainError::task("the held-out rows have no target to predict: give longer held-out texts"));
+    }
+    let loss = nats / tokens as f64;
+    let authors = sum_of_means / f64::from(counted + 1);
+    let growth = match batches.first() {
+        Some(batch) => model.observe(tensors::<B>(batch, device).0).growth.last().copied().unwrap_or(1.0),
+        None => 1.0,
+    };
+    let named = [
+        (metric::LOSS, loss),
+        (metric::PERPLEXITY, loss.exp()),
+        (metric::NATS_PER_BYTE, nats / bytes as f64),
+        (metric::BITS_PER_BYTE, bits_per_byte(nats, bytes)),
+        (metric::AUTHORS_LOSS, authors),
+        (metric::AUTHORS_PERPLEXITY, authors.exp()),
+        (metric::STREAM_GROWTH, growth),
+    ];
+    Ok(named.map(|(name, value)| (name.to_owned(), value)).to_vec())
+}
+
+impl<B> Task<B, Llama<B>> for LanguageModelling<B>
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    type Batch = Batch;
+
+    fn batches(&mut self, step: usize) -> Result<Vec<Batch>, TrainError> {
+        let first = step * self.accumulation;
+        Ok((first..first + self.accumulation).map(|micro| self.plan.batch(micro as u64)).collect())
+    }
+
+    fn weight(&self, batch: &Batch) -> f64 {
+        batch.target_tokens as f64
+    }
+
+    fn loss(&mut self, model: &Llama<B>, batch: Batch) -> Result<Tensor<B, 1>, TrainError> {
+        let (inputs, targets) = tensors::<B>(&batch, &self.device);
+        Ok(model.loss(inputs, targets))
+    }
+
+    fn evaluate(
+        &mut self,
+        model: &<Llama<B> as AutodiffModule<B>>::InnerModule,
+        _step: usize,
+    ) -> Result<Vec<(String, f64)>, TrainError> {
+        held_out_metrics(model, &self.held_out, &self.device)
+    }
+
+    fn observe(&mut self, model: &Llama<B>, gradients: &GradientsParams, _step: usize) -> Vec<(String, f64)> {
+        let connections = model.connections();
+        let mut values = Vec::new();
+        if !connections.arm().is_learned() {
+            return values;
+        }
+        // Free scalars may be negative: they have no entropy.
+        if let Ok(entropies) = connections.coefficients().entropies(Direction::Incoming)
+            && entropies.len() > 1
+        {
+            let mean = entropies[1..].iter().sum::<f64>() / (entropies.len() - 1) as f64;
+            values.push((metric::CONNECTION_ENTROPY.to_owned(), mean));
+        }
+        if let Some(norm) = connections.theta_gradient_norm(gradients) {
+            values.push((metric::THETA_GRADIENT_NORM.to_owned(), norm));
+        }
+        values
+    }
+}
