@@ -27,10 +27,11 @@ fn shape(tensor: &FlexTensor) -> Shape {
 
 /// A contiguous tensor that this call alone owns, so that its storage may be written.
 fn owned(tensor: FlexTensor) -> FlexTensor {
-    let mut tensor = tensor.to_contiguous();
-    // Copies where the storage is shared.
-    let _ = tensor.storage_mut::<f32>();
-    tensor
+    let mut owned = tensor.to_contiguous();
+    // Often the same storage: without this handle it is not shared, and need not be copied.
+    drop(tensor);
+    let _ = owned.storage_mut::<f32>();
+    owned
 }
 
 fn all_f32(tensors: &[&FlexTensor]) -> bool {

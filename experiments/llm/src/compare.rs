@@ -100,6 +100,8 @@ struct Running<B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps> {
     bar: RunProgress,
     path: PathBuf,
     settings: Settings,
+    /// Steps made by this process.
+    steps_here: usize,
     /// Largest number of bytes that a step held beyond what was there before it.
     transient: u64,
 }
@@ -156,7 +158,7 @@ where
     }
     let name = if comparison.seeds > 1 { format!("{arm} #{seed}") } else { arm.to_string() };
     let bar = progress.run(&name, trainer.step(), settings.training.steps);
-    Ok(Running { trainer, bar, path, settings, transient: 0 })
+    Ok(Running { trainer, bar, path, settings, steps_here: 0, transient: 0 })
 }
 
 /// Advances the run that is furthest behind until all are finished.
@@ -193,8 +195,14 @@ where
             .trainer
             .advance()
             .with_context(|| format!("arm {}, seed {}", self.settings.model.arm, self.settings.seed))?;
-        self.transient = self.transient.max(memory::peak_bytes().saturating_sub(before) as u64);
         self.bar.update(&report);
+        self.steps_here += 1;
+        // The first steps make moments and work space that stay; evaluations and checkpoints are not the step's.
+        let every = self.settings.training.checkpoint_every;
+        let saved = every > 0 && report.step.is_multiple_of(every);
+        if self.steps_here > 2 && report.evaluation.is_none() && !saved {
+            self.transient = self.transient.max(memory::peak_bytes().saturating_sub(before) as u64);
+        }
         Ok(())
     }
 

@@ -4,15 +4,38 @@ mod common;
 
 use ancre::Arm;
 use burn::{
+    backend::Flex,
     optim::GradientsParams,
     tensor::{Tensor, backend::Backend},
 };
-use common::{B, batch, family, model, stored_gradients, weights};
-use experiments_llm::model::state_dict;
+use common::{B, batch, family, model, weights};
+use experiments_llm::model::{
+    Llama,
+    state_dict::{self, StateDict},
+};
 use reference_vectors::{Tensors, assert_close};
+use training::parameters::{NamedTensor, ParameterKind, named_parameters};
 
 fn read<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
+}
+
+/// Gradients of the weights under their stored names and in their stored arrangement; the connections' are left out.
+fn stored_gradients(model: &Llama<B>, gradients: &GradientsParams) -> StateDict {
+    let mut found = Vec::new();
+    for parameter in named_parameters::<B, _>(model) {
+        assert_eq!(parameter.kind, ParameterKind::Float);
+        if parameter.name.starts_with("connections.") {
+            continue;
+        }
+        let data = match parameter.shape.len() {
+            1 => gradients.get::<Flex, 1>(parameter.id).map(Tensor::into_data),
+            _ => gradients.get::<Flex, 2>(parameter.id).map(Tensor::into_data),
+        };
+        let data = data.unwrap_or_else(|| panic!("{} has no gradient", parameter.name));
+        found.push(NamedTensor { name: parameter.name, data });
+    }
+    state_dict::to_stored(found)
 }
 
 #[test]

@@ -3,10 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use burn::{
-    backend::Flex,
-    tensor::backend::AutodiffBackend,
-};
+use burn::{backend::Flex, tensor::backend::AutodiffBackend};
 use datasets::text::TokenizerSpec;
 use fused_ops::FusedOps;
 use plotting::{Align, Table};

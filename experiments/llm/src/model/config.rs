@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn impossible_heads_are_answered_with_possible_ones() {
         let message = |heads, width| LlamaConfig { heads, width, ..config() }.validate().unwrap_err().to_string();
-        assert_eq!(message(7, 64), "7 heads do not divide a width of 64: take 4, 8 or 16");
+        assert_eq!(message(7, 64), "7 heads do not divide a width of 64: take 2, 4 or 8");
         assert!(message(64, 64).contains("1 features each") && message(64, 64).contains("8, 16 or 32"));
         assert!(message(0, 64).contains("number of heads is 0"));
         assert!(message(3, 7).contains("an even width"), "{}", message(3, 7));

@@ -69,7 +69,7 @@ fn connections(report: &Report) -> Option<HeatMap> {
         .subtitle(scale(report))
         .x_label("source state i")
         .y_label("layer l")
-        .value_label("coefficient of h_i after layer l");
+        .value_label("p");
     for run in learned.into_iter().take(MAX_PANELS) {
         let rows = &run.summary.coefficients;
         let title =

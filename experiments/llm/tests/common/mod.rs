@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use ancre::Arm;
 use burn::{
     backend::{Autodiff, Flex},
-    optim::GradientsParams,
     tensor::{Int, Tensor, TensorData},
 };
 use experiments_llm::model::{
@@ -14,7 +13,6 @@ use experiments_llm::model::{
 };
 use reference_vectors::{Reference, Tensors};
 use serde_json::Value;
-use training::parameters::ParameterKind;
 
 /// The backend of the tests.
 pub type B = Autodiff<Flex>;
@@ -69,22 +67,4 @@ pub fn batch(ids: &Reference) -> (Tensor<B, 2, Int>, Tensor<B, 2, Int>) {
     }
     let tensor = |values: Vec<i64>| Tensor::from_data(TensorData::new(values, [rows, length]), &Default::default());
     (tensor(ids), tensor(targets))
-}
-
-/// Gradients of the weights under their stored names and in their stored arrangement; the connections' are left out.
-pub fn stored_gradients(model: &Llama<B>, gradients: &GradientsParams) -> StateDict {
-    let mut found = Vec::new();
-    for parameter in training::parameters::named_parameters::<B, _>(model) {
-        assert_eq!(parameter.kind, ParameterKind::Float);
-        if parameter.name.starts_with("connections.") {
-            continue;
-        }
-        let data = match parameter.shape.len() {
-            1 => gradients.get::<Flex, 1>(parameter.id).map(Tensor::into_data),
-            _ => gradients.get::<Flex, 2>(parameter.id).map(Tensor::into_data),
-        };
-        let data = data.unwrap_or_else(|| panic!("{} has no gradient", parameter.name));
-        found.push(training::parameters::NamedTensor { name: parameter.name, data });
-    }
-    state_dict::to_stored(found)
 }

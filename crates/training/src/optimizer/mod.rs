@@ -1,0 +1,367 @@
+//! Optimizers with PyTorch's arithmetic, whose state is keyed by parameter name.
+//!
+//! Each parameter has its own step counter: one without a gradient in some step is left alone in that step (it is not
+//! decayed either), and its counter stays.
+
+mod settings;
+mod update;
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::{AutodiffModule, ModuleMapper, ModuleVisitor, Param},
+    optim::GradientsParams,
+    tensor::{
+        DType, Tensor, TensorData, TensorMetadata,
+        backend::{AutodiffBackend, Backend},
+        ops::FloatTensorOps,
+        read_sync,
+    },
+};
+use fused_ops::FusedOps;
+
+pub use self::settings::{OptimizerSettings, ParameterGroup, Rule};
+use self::update::ParameterState;
+use crate::parameters::{NamedTensor, PathTracker, track_path};
+
+/// What can be wrong with an optimizer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OptimizerError {
+    /// A number is out of range.
+    #[error("the optimizer's {name} is {value}, but must be {range}")]
+    Setting {
+        /// Which number.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// Two names are one parameter to burn.
+    #[error(
+        "{first} and {second} are clones of one parameter; only the first would be trained. Use one parameter in both \
+         places of the forward pass, or make the second one anew"
+    )]
+    Shared {
+        /// The first name.
+        first: String,
+        /// The second name.
+        second: String,
+    },
+    /// Stored state does not fit.
+    #[error("the optimizer's state does not fit the model and the optimizer: {}", problems.join(", "))]
+    State {
+        /// Everything that does not fit.
+        problems: Vec<String>,
+    },
+}
+
+/// An optimizer at work on a module of the autodiff backend `B`.
+///
+/// ```
+/// use burn::{backend::{Autodiff, Flex}, nn::LinearConfig, optim::GradientsParams, tensor::Tensor};
+/// use training::optimizer::{Optimizer, OptimizerSettings, Rule};
+/// type B = Autodiff<Flex>;
+/// let device = Default::default();
+/// let mut linear = LinearConfig::new(1, 1).with_bias(false).init::<B>(&device);
+/// let mut optimizer = Optimizer::<B>::new(OptimizerSettings { rule: Rule::sgd(), ..Default::default() })?;
+/// let before = linear.weight.val().into_scalar();
+/// let loss = linear.forward(Tensor::<B, 2>::from_floats([[2.0]], &device)).sum();
+/// let gradients = GradientsParams::from_grads(loss.backward(), &linear);
+/// linear = optimizer.step(linear, gradients, 0.25);
+/// assert_eq!(linear.weight.val().into_scalar(), before - 0.5);
+/// # Ok::<(), training::optimizer::OptimizerError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Optimizer<B: AutodiffBackend<InnerBackend: FusedOps>> {
+    settings: OptimizerSettings,
+    state: BTreeMap<String, ParameterState<B::InnerBackend>>,
+}
+
+/// The name under which the step counters are filed.
+const STEP: &str = "step";
+
+impl<B: AutodiffBackend<InnerBackend: FusedOps>> Optimizer<B> {
+    /// An optimizer that has made no step.
+    ///
+    /// # Errors
+    /// If a number of the settings is out of range.
+    pub fn new(settings: OptimizerSettings) -> Result<Self, OptimizerError> {
+        settings.validate()?;
+        Ok(Self { settings, state: BTreeMap::new() })
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &OptimizerSettings {
+        &self.settings
+    }
+
+    /// Updates every parameter that has a gradient, at the learning rate `lr` times the factor of its group.
+    ///
+    /// Hand over the only handle of the module: on the CPU, parameters that nothing else holds are updated in place.
+    pub fn step<M: AutodiffModule<B>>(&mut self, module: M, gradients: GradientsParams, lr: f64) -> M {
+        module.map(&mut Step::<B> {
+            path: PathTracker::default(),
+            settings: &self.settings,
+            state: &mut self.state,
+            gradients,
+            lr,
+        })
+    }
+
+    /// Copies the state out: `<slot>/<parameter>` for each tensor, and `step/<parameter>` for the counter.
+    pub fn export(&self) -> Vec<NamedTensor> {
+        let mut tensors = Vec::new();
+        for (name, state) in &self.state {
+            let step = TensorData::new(vec![state.step as i64], [1]);
+            tensors.push(NamedTensor { name: format!("{STEP}/{name}"), data: step });
+            for (slot, tensor) in update::slots(self.settings.rule).iter().zip(&state.tensors) {
+                // A backend that cannot read its own tensors has nothing left to save; burn panics there as well.
+                let data = read_sync(B::InnerBackend::float_into_data(tensor.clone()))
+                    .unwrap_or_else(|error| panic!("the device lost a tensor: {error}"));
+                tensors.push(NamedTensor { name: format!("{slot}/{name}"), data });
+            }
+        }
+        tensors
+    }
+
+    /// Takes up the state that [`export`](Self::export) gave, for the parameters of `module`.
+    ///
+    /// # Errors
+    /// If tensors are missing, do not belong, or have another shape than the parameter. The state is then unchanged.
+    pub fn import<M: AutodiffModule<B>>(
+        &mut self,
+        module: &M,
+        tensors: impl IntoIterator<Item = NamedTensor>,
+    ) -> Result<(), OptimizerError> {
+        let mut by_name: BTreeMap<String, TensorData> =
+            tensors.into_iter().map(|tensor| (tensor.name, tensor.data)).collect();
+        let mut targets = Targets::<B>::default();
+        module.visit(&mut targets);
+        let (mut state, mut problems) = (BTreeMap::new(), Vec::new());
+        for target in targets.found {
+            let Some(step) = by_name.remove(&format!("{STEP}/{}", target.name)) else { continue };
+            let step = match step.as_slice::<i64>() {
+                Ok(&[step]) if step > 0 => step as u64,
+                _ => {
+                    problems.push(format!("{STEP}/{} is no step count", target.name));
+                    continue;
+                }
+            };
+            let mut tensors = Vec::new();
+            for slot in update::slots(self.settings.rule) {
+                let name = format!("{slot}/{}", target.name);
+                match by_name.remove(&name) {
+                    None => problems.push(format!("{name} is missing")),
+                    Some(data) if data.shape.as_slice() != target.shape => {
+                        let (found, expected) = (data.shape.as_slice(), &target.shape);
+                        problems.push(format!("{name} has the shape {found:?}, not {expected:?}"));
+                    }
+                    Some(data) if data.dtype != target.dtype => {
+                        problems.push(format!("{name} has elements {:?}, not {:?}", data.dtype, target.dtype));
+                    }
+                    Some(data) => tensors.push(B::InnerBackend::float_from_data(data, &target.device)),
+                }
+            }
+            state.insert(target.name, ParameterState { step, tensors });
+        }
+        problems.extend(by_name.into_keys().map(|name| format!("{name} belongs to nothing here")));
+        if !problems.is_empty() {
+            return Err(OptimizerError::State { problems });
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    /// How many bytes the state takes.
+    pub fn state_bytes(&self) -> usize {
+        let tensors = self.state.values().flat_map(|state| &state.tensors);
+        tensors.map(|tensor| tensor.shape().num_elements() * tensor.dtype().size()).sum()
+    }
+}
+
+struct Step<'a, B: AutodiffBackend> {
+    path: PathTracker,
+    settings: &'a OptimizerSettings,
+    state: &'a mut BTreeMap<String, ParameterState<B::InnerBackend>>,
+    gradients: GradientsParams,
+    lr: f64,
+}
+
+impl<B: AutodiffBackend<InnerBackend: FusedOps>> ModuleMapper<B> for Step<'_, B> {
+    track_path!();
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        let (id, tensor, mapper) = param.consume();
+        let trainable = tensor.is_require_grad();
+        let tensor = match self.gradients.remove::<B::InnerBackend, D>(id) {
+            Some(gradient) if trainable => {
+                let name = self.path.name();
+                let (weight_decay, lr_factor) = self.settings.of(&name);
+                let state = self.state.entry(name).or_default();
+                let (rule, lr) = (self.settings.rule, self.lr * lr_factor);
+                let updated = update::update(rule, tensor.inner(), gradient, state, lr, weight_decay);
+                Tensor::from_inner(updated).require_grad()
+            }
+            _ => tensor,
+        };
+        Param::from_mapped_value(id, tensor, mapper)
+    }
+}
+
+/// Where state can belong.
+struct Target<B: Backend> {
+    name: String,
+    shape: Vec<usize>,
+    dtype: DType,
+    device: B::Device,
+}
+
+struct Targets<B: Backend> {
+    path: PathTracker,
+    found: Vec<Target<B>>,
+}
+
+impl<B: Backend> Default for Targets<B> {
+    fn default() -> Self {
+        Self { path: PathTracker::default(), found: Vec::new() }
+    }
+}
+
+impl<B: Backend> ModuleVisitor<B> for Targets<B> {
+    track_path!();
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        let tensor = param.val();
+        let (shape, dtype, device) = (tensor.dims().to_vec(), tensor.dtype(), tensor.device());
+        self.found.push(Target { name: self.path.name(), shape, dtype, device });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::{
+        backend::{Autodiff, Flex},
+        module::Module,
+        nn::{Linear, LinearConfig},
+        tensor::TensorPrimitive,
+    };
+
+    use super::*;
+    use crate::parameters;
+
+    type A = Autodiff<Flex>;
+
+    fn rules() -> [Rule; 5] {
+        [
+            Rule::adamw(),
+            Rule::AdamW { beta1: 0.9, beta2: 0.99, eps: 1e-8, amsgrad: true },
+            Rule::adam(),
+            Rule::sgd(),
+            Rule::Sgd { momentum: 0.9, dampening: 0.0, nesterov: false },
+        ]
+    }
+
+    fn optimizer(rule: Rule) -> Optimizer<A> {
+        Optimizer::new(OptimizerSettings { rule, weight_decay: 0.1, ..Default::default() }).unwrap()
+    }
+
+    fn linear() -> Linear<A> {
+        LinearConfig::new(3, 2).init(&Default::default())
+    }
+
+    fn gradients(model: &Linear<A>, factor: f32) -> GradientsParams {
+        let x = Tensor::<A, 2>::from_floats([[factor, 2.0, -1.0]], &Default::default());
+        GradientsParams::from_grads(model.forward(x).square().sum().backward(), model)
+    }
+
+    #[test]
+    fn state_that_is_exported_and_imported_goes_on_to_the_same_bits() {
+        for rule in rules() {
+            let mut first = optimizer(rule);
+            let mut model = linear();
+            for step in 0..3 {
+                let gradients = gradients(&model, step as f32);
+                model = first.step(model, gradients, 0.01);
+            }
+            let mut second = optimizer(rule);
+            second.import(&model, first.export()).unwrap();
+            assert_eq!(second.export(), first.export());
+            // The same values in another module: names are what links them.
+            let other = parameters::import(linear(), parameters::export(&model)).unwrap();
+            let (a, b) = (gradients(&model, 5.0), gradients(&other, 5.0));
+            let (model, other) = (first.step(model, a, 0.01), second.step(other, b, 0.01));
+            assert_eq!(parameters::export(&other), parameters::export(&model));
+            assert_eq!(first.state_bytes(), update::slots(rule).len() * 8 * 4);
+        }
+    }
+
+    #[test]
+    fn state_that_does_not_fit_is_refused_with_every_reason() {
+        let mut model = linear();
+        let mut trained = optimizer(Rule::adamw());
+        let g = gradients(&model, 1.0);
+        model = trained.step(model, g, 0.01);
+        let mut state = trained.export();
+        state.retain(|tensor| tensor.name != "first_moment/weight");
+        for tensor in &mut state {
+            match tensor.name.as_str() {
+                "second_moment/weight" => tensor.data = TensorData::new(vec![0.0f32], [1]),
+                "step/bias" => tensor.data = TensorData::new(vec![0.5f32], [1]),
+                _ => {}
+            }
+        }
+        state.push(NamedTensor { name: "first_moment/gone".into(), data: TensorData::new(vec![0.0f32], [1]) });
+        let mut fresh = optimizer(Rule::adamw());
+        let message = fresh.import(&model, state).unwrap_err().to_string();
+        for part in [
+            "first_moment/weight is missing",
+            "second_moment/weight has the shape [1], not [3, 2]",
+            "step/bias is no step count",
+            "first_moment/gone belongs to nothing here",
+        ] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        assert!(fresh.export().is_empty(), "unchanged after an error");
+        assert!(optimizer(Rule::sgd()).import(&model, trained.export()).is_err(), "the state of another rule");
+    }
+
+    #[test]
+    fn frozen_parameters_and_those_without_gradient_stay() {
+        for rule in rules() {
+            let model = linear();
+            let mut both = gradients(&model, 1.0);
+            both.remove::<Flex, 1>(model.bias.as_ref().unwrap().id);
+            let before = parameters::export(&model);
+            let mut optimizer = optimizer(rule);
+            let after = optimizer.step(model, both, 0.01);
+            assert!(after.weight.is_require_grad());
+            let after = parameters::export(&after);
+            assert_ne!(after[0], before[0]);
+            assert_eq!(after[1], before[1], "not even decayed");
+
+            let frozen = linear().no_grad();
+            let stale = gradients(&linear(), 1.0);
+            let before = parameters::export(&frozen);
+            assert_eq!(parameters::export(&optimizer.step(frozen, stale, 0.01)), before);
+        }
+    }
+
+    #[test]
+    fn a_step_updates_in_place_where_it_holds_the_only_handle() {
+        fn address(model: &Linear<A>) -> usize {
+            match model.weight.val().inner().into_primitive() {
+                TensorPrimitive::Float(primitive) => primitive.bytes().as_ptr() as usize,
+                TensorPrimitive::QFloat(_) => unreachable!(),
+            }
+        }
+        let mut optimizer = optimizer(Rule::sgd());
+        let mut model = linear();
+        let before = address(&model);
+        for _ in 0..3 {
+            let gradients = gradients(&model, 1.0);
+            model = optimizer.step(model, gradients, 0.01);
+            assert_eq!(address(&model), before);
+        }
+    }
+}

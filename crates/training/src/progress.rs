@@ -1,0 +1,186 @@
+//! Telling a person how far a run is.
+
+use std::{
+    io::{IsTerminal, stderr},
+    time::Instant,
+};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::trainer::StepReport;
+
+/// The progress of one or several runs that are made side by side.
+///
+/// On a terminal each run has a bar with its loss, its throughput and the time left. Where the standard error output is
+/// a file or a pipe, bars would fill it with control characters: there, each evaluation prints one plain line.
+///
+/// ```
+/// use training::progress::Progress;
+/// let progress = Progress::hidden();
+/// let bar = progress.run("ancre", 0, 1000);
+/// progress.message("reading the corpus");
+/// bar.finish();
+/// ```
+#[derive(Debug)]
+pub struct Progress {
+    bars: MultiProgress,
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Bars,
+    Lines,
+    Hidden,
+}
+
+impl Progress {
+    /// Bars if the standard error output is a terminal, plain lines if not.
+    #[expect(clippy::new_without_default, reason = "what it shows depends on the terminal")]
+    pub fn new() -> Self {
+        Self::with_mode(if stderr().is_terminal() { Mode::Bars } else { Mode::Lines })
+    }
+
+    /// Shows nothing.
+    pub fn hidden() -> Self {
+        Self::with_mode(Mode::Hidden)
+    }
+
+    fn with_mode(mode: Mode) -> Self {
+        let target = if mode == Mode::Bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self { bars: MultiProgress::with_draw_target(target), mode }
+    }
+
+    /// Adds the run `name`, of which `done` of `steps` steps lie behind (after a resume).
+    pub fn run(&self, name: &str, done: usize, steps: usize) -> RunProgress {
+        let bar = self.bars.add(ProgressBar::new(steps as u64));
+        // The template is a constant; should it not be understood, the bar is plain.
+        let style = ProgressStyle::with_template("{prefix:>12} {bar:24} {pos}/{len} {msg} left {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+        bar.set_prefix(name.to_owned());
+        bar.set_position(done as u64);
+        // Else the steps before the resume would count as made in no time.
+        bar.reset_eta();
+        RunProgress { name: name.to_owned(), bar, mode: self.mode, started: Instant::now(), done, rate: None }
+    }
+
+    /// Prints a line above the bars.
+    pub fn message(&self, text: &str) {
+        match self.mode {
+            Mode::Bars => self.bars.suspend(|| eprintln!("{text}")),
+            Mode::Lines => eprintln!("{text}"),
+            Mode::Hidden => {}
+        }
+    }
+}
+
+/// The progress of one run.
+#[derive(Debug)]
+pub struct RunProgress {
+    name: String,
+    bar: ProgressBar,
+    mode: Mode,
+    started: Instant,
+    done: usize,
+    /// Tokens a second, smoothed.
+    rate: Option<f64>,
+}
+
+impl RunProgress {
+    /// Shows a step.
+    pub fn update(&mut self, report: &StepReport) {
+        let now = report.tokens_per_second();
+        self.rate = Some(self.rate.map_or(now, |rate| 0.9 * rate + 0.1 * now));
+        match self.mode {
+            Mode::Bars => {
+                self.bar.set_position(report.step as u64);
+                self.bar.set_message(bar_text(report, self.rate));
+            }
+            Mode::Lines if report.evaluation.is_some() => {
+                let made = report.step.saturating_sub(self.done).max(1) as f64;
+                let left = self.started.elapsed().as_secs_f64() / made * (report.steps - report.step) as f64;
+                eprintln!("{}", plain_line(&self.name, report, self.rate, left));
+            }
+            Mode::Lines | Mode::Hidden => {}
+        }
+    }
+
+    /// Leaves the bar as it is and takes no more steps.
+    pub fn finish(self) {
+        self.bar.abandon();
+    }
+}
+
+fn bar_text(report: &StepReport, rate: Option<f64>) -> String {
+    let loss = report.loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.4}"));
+    format!("loss {loss}  {} tok/s ", human_count(rate.unwrap_or_default()))
+}
+
+fn plain_line(name: &str, report: &StepReport, rate: Option<f64>, seconds_left: f64) -> String {
+    let mut line = format!("{name}: step {}/{}, {}", report.step, report.steps, bar_text(report, rate).trim_end());
+    for (metric, value) in report.evaluation.iter().flatten() {
+        line += &format!(", {metric} {value:.4}");
+    }
+    line + &format!(", {} left", human_duration(seconds_left))
+}
+
+fn human_count(value: f64) -> String {
+    match value {
+        v if v >= 1e7 => format!("{:.1}M", v / 1e6),
+        v if v >= 1e4 => format!("{:.1}k", v / 1e3),
+        v => format!("{v:.0}"),
+    }
+}
+
+fn human_duration(seconds: f64) -> String {
+    let seconds = seconds.max(0.0).round() as u64;
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min {:02} s", seconds % 60),
+        (hours, minutes) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> StepReport {
+        StepReport {
+            step: 50,
+            steps: 200,
+            loss: Some(2.34567),
+            lr: 1e-3,
+            gradient_norm: Some(1.0),
+            tokens: 4096,
+            tokens_seen: 204_800,
+            skipped: 0,
+            seconds: 0.25,
+            evaluation: Some(vec![("val_loss".into(), 2.5), ("val_ppl".into(), 12.1825)]),
+        }
+    }
+
+    #[test]
+    fn a_plain_line_holds_what_a_bar_would_show() {
+        assert_eq!(
+            plain_line("ancre", &report(), Some(16_384.0), 3725.0),
+            "ancre: step 50/200, loss 2.3457  16.4k tok/s, val_loss 2.5000, val_ppl 12.1825, 1 h 02 min left"
+        );
+        let nothing = StepReport { loss: None, evaluation: None, ..report() };
+        assert_eq!(plain_line("a", &nothing, None, 59.6), "a: step 50/200, loss -  0 tok/s, 1 min 00 s left");
+    }
+
+    #[test]
+    fn several_runs_are_shown_side_by_side() {
+        for mode in [Mode::Hidden, Mode::Bars] {
+            let progress = Progress::with_mode(mode);
+            let mut runs: Vec<_> = ["off", "ancre"].map(|name| progress.run(name, 10, 200)).into();
+            for run in &mut runs {
+                run.update(&report());
+            }
+            progress.message("a message");
+            runs.into_iter().for_each(RunProgress::finish);
+        }
+    }
+}

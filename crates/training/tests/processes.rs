@@ -1,0 +1,102 @@
+//! What only shows between processes: the lock of a killed run, and the two signals.
+//!
+//! Each test starts this test binary again, with one of the ignored tests as its program.
+
+#![cfg(unix)]
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Read, stdin},
+    os::unix::process::ExitStatusExt,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use training::{
+    interrupt::Interrupt,
+    run_directory::{RunDirectory, RunDirectoryError},
+};
+
+const PATH: &str = "TRAINING_TEST_PATH";
+
+fn child(test: &str, path: &str) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args([test, "--exact", "--ignored", "--nocapture"])
+        .env(PATH, path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Where a child stays until it is killed; should its test fail, the pipe closes and the child ends by itself.
+fn stay() {
+    let _ = stdin().read_to_end(&mut Vec::new());
+}
+
+/// Waits until the child says so.
+fn wait_for(output: &mut impl BufRead, word: &str) {
+    let found = output.lines().any(|line| line.unwrap().ends_with(word));
+    assert!(found, "the child ended without saying `{word}`");
+}
+
+#[test]
+fn a_killed_process_releases_its_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut holder = child("child_holds_a_run", path.to_str().unwrap());
+    let mut output = BufReader::new(holder.stdout.take().unwrap());
+    wait_for(&mut output, "holding");
+    assert!(matches!(RunDirectory::open(&path), Err(RunDirectoryError::Locked { .. })));
+    holder.kill().unwrap();
+    assert_eq!(holder.wait().unwrap().signal(), Some(9));
+    RunDirectory::open(&path).unwrap();
+}
+
+#[test]
+#[ignore = "the program of another test"]
+fn child_holds_a_run() {
+    let Some(path) = env::var_os(PATH) else { return };
+    let run = RunDirectory::create(PathBuf::from(path)).unwrap();
+    run.write_config(&toml::Table::new()).unwrap();
+    println!("\nholding");
+    stay();
+}
+
+#[test]
+fn the_first_signal_asks_and_the_second_one_ends() {
+    for signal in ["INT", "TERM"] {
+        let mut process = child("child_waits_for_an_interrupt", "");
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        // Kept open, which `wait` would not.
+        let _input = process.stdin.take();
+        let send = || {
+            let sent = Command::new("kill").args(["-s", signal, &process.id().to_string()]).status().unwrap();
+            assert!(sent.success());
+        };
+        wait_for(&mut output, "waiting");
+        send();
+        wait_for(&mut output, "asked to stop");
+        send();
+        assert_eq!(process.wait().unwrap().code(), Some(130), "SIG{signal}");
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        assert!(!rest.contains("test result"), "ended at once");
+    }
+}
+
+#[test]
+#[ignore = "the program of another test"]
+fn child_waits_for_an_interrupt() {
+    if env::var_os(PATH).is_none() {
+        return;
+    }
+    let interrupt = Interrupt::install().unwrap();
+    println!("\nwaiting");
+    while !interrupt.is_set() {
+        std::thread::yield_now();
+    }
+    println!("\nasked to stop");
+    stay();
+}
