@@ -57,6 +57,15 @@ impl ConnectionsConfig {
         self
     }
 
+    /// Checks that a module can be made.
+    ///
+    /// # Errors
+    /// As [`init`](Self::init).
+    pub fn validate(&self) -> Result<(), ConnectionsError> {
+        self.checked_tau()?;
+        self.plan().map(drop)
+    }
+
     /// The module on a device. It draws no random numbers: every arm starts from constants.
     ///
     /// # Errors

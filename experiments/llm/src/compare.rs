@@ -151,7 +151,7 @@ where
 {
     let (path, settings) = (arm_path(comparison_path, arm, seed), comparison.settings(arm, seed));
     let mut notes = Vec::new();
-    let trainer = run::start_or_resume::<B>(&path, &settings, data, false, device, &mut notes)
+    let trainer = run::begin_or_continue::<B>(&path, &settings, data, device, &mut notes)
         .with_context(|| format!("arm {arm}, seed {seed}"))?;
     for note in notes {
         progress.message(&format!("{arm}: {note}"));

@@ -40,16 +40,27 @@ struct Identity<'a> {
     data: String,
 }
 
-/// Starts the run in a new directory, or continues the one that is there; `notes` takes what the user should know.
-/// With `allow_changes`, a checkpoint of other settings may be continued.
+/// Whether a run is to be new or to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// In a directory that must not exist.
+    New,
+    /// From the newest checkpoint in the directory; with `allow_changes`, also one of other settings.
+    Resume {
+        /// Whether settings may differ from those of the checkpoint.
+        allow_changes: bool,
+    },
+}
+
+/// Starts or continues the run in a directory; `notes` takes what the user should know.
 ///
 /// # Errors
 /// If the directory cannot be made or held, weights do not fit, or no checkpoint is usable.
-pub fn start_or_resume<B>(
+pub fn begin<B>(
     path: &Path,
+    start: Start,
     settings: &Settings,
     data: &TextData,
-    allow_changes: bool,
     device: &B::Device,
     notes: &mut Vec<String>,
 ) -> Result<LlmTrainer<B>>
@@ -61,13 +72,8 @@ where
     let identity = Identity { settings, data: data.fingerprint() };
     let training = settings.training.clone();
     let paths = RunPaths::new(path);
-    // A directory without settings, checkpoints and logs is the start of a run that was killed before it began.
-    if path.is_dir() && !paths.config().exists() && is_empty_start(&paths) {
-        fs::remove_dir_all(path).with_context(|| format!("cannot clear {}", path.display()))?;
-    }
-    let is_new = !path.is_dir();
     if let Some(file) = &settings.init_from
-        && (is_new || is_empty(paths.checkpoints()))
+        && (start == Start::New || is_empty(&paths.checkpoints()))
     {
         let stored = state_dict::read(file)?;
         let (loaded, report) =
@@ -75,31 +81,71 @@ where
         notes.extend(describe(&report, file));
         model = loaded;
     }
-    let trainer = if is_new {
-        let directory = RunDirectory::create(path)?;
-        directory.write_environment(&Environment::collect(
-            env!("CARGO_PKG_NAME"),
-            env!("CARGO_PKG_VERSION"),
-            &B::name(device),
-        ))?;
-        keep_tokenizer(&paths, data)?;
-        // Last, since it is what makes the directory one of a run.
-        directory.write_config(settings)?;
-        Trainer::start(directory, &identity, training, model, task)?
-    } else {
-        Trainer::resume(RunDirectory::open(path)?, &identity, training, model, task, allow_changes)?
+    let trainer = match start {
+        Start::New => {
+            let directory = RunDirectory::create(path)?;
+            directory.write_environment(&Environment::collect(
+                env!("CARGO_PKG_NAME"),
+                env!("CARGO_PKG_VERSION"),
+                &B::name(device),
+            ))?;
+            keep_tokenizer(&paths, data)?;
+            // Last, since it is what makes the directory one of a run.
+            directory.write_config(settings)?;
+            Trainer::start(directory, &identity, training, model, task)?
+        }
+        Start::Resume { allow_changes } => {
+            Trainer::resume(RunDirectory::open(path)?, &identity, training, model, task, allow_changes)?
+        }
     };
-    notes.extend(trainer.warnings().iter().cloned());
+    // Every arm has the same optimizer settings, and not every arm has connections with parameters.
+    let frozen = !settings.model.arm.is_learned();
+    let expected = |note: &&String| !(frozen && note.contains("`connections.*`"));
+    notes.extend(trainer.warnings().iter().filter(expected).cloned());
     Ok(trainer)
 }
 
-/// Whether a directory holds nothing but the empty folders that a run begins with.
-fn is_empty_start(paths: &RunPaths) -> bool {
-    is_empty(paths.checkpoints()) && is_empty(paths.figures()) && !paths.metrics().exists()
+/// Starts a run of a comparison, or continues it where it has begun.
+///
+/// # Errors
+/// As [`begin`].
+pub fn begin_or_continue<B>(
+    path: &Path,
+    settings: &Settings,
+    data: &TextData,
+    device: &B::Device,
+    notes: &mut Vec<String>,
+) -> Result<LlmTrainer<B>>
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    if path.is_dir() && !RunPaths::new(path).config().exists() {
+        clear_unstarted(path)?;
+    }
+    let start = if path.is_dir() { Start::Resume { allow_changes: false } } else { Start::New };
+    begin(path, start, settings, data, device, notes)
+}
+
+/// Removes the directory of a run that was killed before it had begun: one that has no settings yet, and nothing but what
+/// is made before them. Nothing else is ever removed.
+fn clear_unstarted(path: &Path) -> Result<()> {
+    let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot read {}", path.display()))?.path();
+        let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let known = ["lock", ".lock", "environment.json", TOKENIZER].contains(&name) || name.contains(".tmp");
+        let removed = match entry.is_dir() {
+            true => fs::remove_dir(&entry),
+            false if known => fs::remove_file(&entry),
+            false => bail!("{} is in the way: it is not of a run that has begun; move it away", entry.display()),
+        };
+        removed.with_context(|| format!("cannot remove {}", entry.display()))?;
+    }
+    fs::remove_dir(path).with_context(|| format!("cannot remove {}", path.display()))
 }
 
 /// Whether a folder is missing or has nothing in it.
-fn is_empty(folder: PathBuf) -> bool {
+fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
 }
 

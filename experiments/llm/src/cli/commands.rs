@@ -72,7 +72,7 @@ fn load_data(settings: &mut Settings) -> Result<TextData, Failure> {
 }
 
 fn describe(progress: &Progress, settings: &Settings, data: &TextData) {
-    progress.message(&format!("text: {}", data.corpus));
+    progress.message(&data.corpus.to_string());
     progress.message(&format!(
         "tokenizer: {}, vocabulary {}; {} rows of {} tokens to train on",
         data.tokenizer.provenance(),
@@ -149,13 +149,13 @@ fn train_on<B>(request: TrainRequest, device: B::Device) -> Outcome
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
-    let TrainRequest { mut settings, path, allow_changes } = request;
+    let TrainRequest { mut settings, path, start } = request;
     let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     let progress = Progress::new();
     let data = load_data(&mut settings)?;
     describe(&progress, &settings, &data);
     let mut notes = Vec::new();
-    let mut trainer = run::start_or_resume::<B>(&path, &settings, &data, allow_changes, &device, &mut notes)?;
+    let mut trainer = run::begin::<B>(&path, start, &settings, &data, &device, &mut notes)?;
     for note in notes {
         progress.message(&note);
     }

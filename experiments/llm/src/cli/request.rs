@@ -9,6 +9,7 @@ use super::args::{CompareArgs, RunArgs, TrainArgs};
 use crate::{
     compare::{self, Comparison},
     presets::Preset,
+    run::Start,
     settings::Settings,
 };
 
@@ -30,8 +31,8 @@ pub struct TrainRequest {
     pub settings: Settings,
     /// The directory.
     pub path: PathBuf,
-    /// Whether a checkpoint of other settings may be continued.
-    pub allow_changes: bool,
+    /// Whether it is there already.
+    pub start: Start,
 }
 
 /// What the arguments of a comparison mean.
@@ -96,7 +97,11 @@ pub fn train(args: &TrainArgs) -> Result<TrainRequest> {
         Ok(())
     })?;
     settings.validate()?;
-    Ok(TrainRequest { settings, path: directory(&args.run, "train"), allow_changes: args.allow_changes })
+    let start = match args.run.resume {
+        Some(_) => Start::Resume { allow_changes: args.allow_changes },
+        None => Start::New,
+    };
+    Ok(TrainRequest { settings, path: directory(&args.run, "train"), start })
 }
 
 /// The settings of a run: those stored or of the preset, then the file, then flags.

@@ -106,8 +106,7 @@ impl LlamaConfig {
         if !(width / heads).is_multiple_of(2) {
             return Err(ModelError::OddHeads { heads, width });
         }
-        self.connections().trained_parameters()?;
-        Ok(())
+        Ok(self.connections().validate()?)
     }
 
     /// The configuration of the connections.
