@@ -31,7 +31,7 @@
 //!         1.0
 //!     }
 //!
-//!     fn loss(&mut self, model: &Linear<B>, number: f32) -> Result<Tensor<B, 1>, TrainError> {
+//!     fn loss(&self, model: &Linear<B>, number: f32) -> Result<Tensor<B, 1>, TrainError> {
 //!         let output = model.forward(Tensor::<B, 2>::from_floats([[number]], &Default::default()));
 //!         Ok((output - 2.0 * number).square().mean())
 //!     }

@@ -124,7 +124,10 @@ fn small(
     Settings {
         seed: 0,
         init_from: None,
-        data: DataSettings { evaluation_tokens, ..data(TokenizerSpec::Bytes, RowMode::Packed, context, batch, batch) },
+        data: DataSettings {
+            evaluation_tokens, // Two micro-batches, for two cores.
+            ..data(TokenizerSpec::Bytes, RowMode::Packed, context, batch, batch / 2)
+        },
         model: model(sizes, context),
         training: TrainSettings {
             steps,

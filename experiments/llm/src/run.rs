@@ -81,7 +81,7 @@ where
         notes.extend(describe(&report, file));
         model = loaded;
     }
-    let trainer = match start {
+    let mut trainer = match start {
         Start::New => {
             let directory = RunDirectory::create(path)?;
             directory.write_environment(&Environment::collect(
@@ -98,6 +98,11 @@ where
             Trainer::resume(RunDirectory::open(path)?, &identity, training, model, task, allow_changes)?
         }
     };
+    // Micro-batches share the cores where kernels run on them (the CPU is the only backend with fused kernels).
+    if <B::InnerBackend as FusedOps>::fused(burn::tensor::DType::F32) {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        trainer.set_workers(cores.min(settings.accumulation()))?;
+    }
     // Every arm has the same optimizer settings, and not every arm has connections with parameters.
     let frozen = !settings.model.arm.is_learned();
     let expected = |note: &&String| !(frozen && note.contains("`connections.*`"));

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use burn::{
     module::AutodiffModule,
     optim::GradientsParams,
-    tensor::{Tensor, backend::AutodiffBackend, backend::Backend},
+    tensor::{DType, Tensor, backend::AutodiffBackend, backend::Backend},
 };
 use connection_layout::Direction;
 use datasets::text::{Batch, BatchPlan, TextError, bits_per_byte};
 use fused_ops::FusedOps;
+use rayon::prelude::*;
 use training::trainer::{Task, TrainError};
 
 use crate::{
@@ -78,11 +79,20 @@ pub fn held_out_metrics<B: FusedOps>(
     batches: &[Batch],
     device: &B::Device,
 ) -> Result<Vec<(String, f64)>, TrainError> {
+    let batches: Vec<&Batch> = batches.iter().filter(|batch| batch.target_tokens > 0).collect();
+    let mean_loss = |model: &mut Llama<B>, batch: &&Batch| -> f64 {
+        let (inputs, targets) = tensors::<B>(batch, device);
+        model.loss(inputs, targets).into_data().iter::<f64>().sum()
+    };
+    // Where kernels run on the cores, batches share them; a GPU takes one after another.
+    let means: Vec<f64> = if B::fused(DType::F32) {
+        batches.par_iter().map_with(model.clone(), mean_loss).collect()
+    } else {
+        batches.iter().map(|batch| mean_loss(&mut model.clone(), batch)).collect()
+    };
     let (mut nats, mut tokens, mut bytes) = (0.0, 0u64, 0u64);
     let (mut sum_of_means, mut counted) = (0.0, 0);
-    for batch in batches.iter().filter(|batch| batch.target_tokens > 0) {
-        let (inputs, targets) = tensors::<B>(batch, device);
-        let mean: f64 = model.loss(inputs, targets).into_data().iter::<f64>().sum();
+    for (batch, mean) in batches.iter().zip(means) {
         nats += mean * batch.target_tokens as f64;
         tokens += batch.target_tokens as u64;
         bytes += batch.target_bytes;
@@ -125,7 +135,7 @@ where
         batch.target_tokens as f64
     }
 
-    fn loss(&mut self, model: &Llama<B>, batch: Batch) -> Result<Tensor<B, 1>, TrainError> {
+    fn loss(&self, model: &Llama<B>, batch: Batch) -> Result<Tensor<B, 1>, TrainError> {
         let (inputs, targets) = tensors::<B>(&batch, &self.device);
         Ok(model.loss(inputs, targets))
     }

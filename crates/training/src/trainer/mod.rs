@@ -9,6 +9,7 @@ mod step;
 mod task;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 use std::{fmt, path::PathBuf};
 
@@ -16,6 +17,7 @@ use burn::{module::AutodiffModule, tensor::backend::AutodiffBackend};
 use fused_ops::FusedOps;
 use serde::Serialize;
 
+use self::workers::Workers;
 pub use self::{
     error::TrainError,
     report::StepReport,
@@ -54,6 +56,7 @@ pub struct Trainer<B: AutodiffBackend<InnerBackend: FusedOps>, M: AutodiffModule
     evaluation: Option<(usize, Vec<(String, f64)>)>,
     /// Tokens and seconds since the last line in the log of times.
     since_timing: (u64, f64),
+    workers: Workers,
 }
 
 impl<B, M, T> fmt::Debug for Trainer<B, M, T>
@@ -207,6 +210,7 @@ where
             saved_step: None,
             evaluation: None,
             since_timing: (0, 0.0),
+            workers: Workers::none(),
         })
     }
 
@@ -270,6 +274,19 @@ where
         let Self { model, task, directory, .. } = self;
         let model = model.unwrap_or_else(|| unreachable!("{TAKEN}"));
         Ok(Finished { model, task, directory })
+    }
+
+    /// From now on the micro-batches of a step go through the model at the same time, `count` of them on a thread each; 1
+    /// goes back to one after another. The values of the run do not change: gradients are added up in the order of the
+    /// micro-batches. Memory holds the activations of `count` micro-batches at once.
+    ///
+    /// For models on the CPU whose forward pass changes nothing in them (batch normalisation does).
+    ///
+    /// # Errors
+    /// If the system gives no more threads.
+    pub fn set_workers(&mut self, count: usize) -> Result<(), TrainError> {
+        self.workers = Workers::new(count).map_err(TrainError::task)?;
+        Ok(())
     }
 
     /// Whether all steps have been made.

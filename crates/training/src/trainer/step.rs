@@ -138,24 +138,26 @@ where
         let Some(model) = self.model.as_ref().filter(|_| !counted.is_empty()) else {
             return Ok(Gathered { gradients: None, loss: None, tokens, skipped });
         };
-        let mut sum = GradientsParams::new();
-        let (mut losses, mut shares) = (Vec::with_capacity(counted.len()), Vec::with_capacity(counted.len()));
-        for (batch_number, weight, batch) in counted {
+        let shared = counted.into_iter().map(|(index, weight, batch)| {
             let share = match self.settings.accumulation {
                 Accumulation::Tokens => weight / total,
                 Accumulation::Equal => 1.0 / count,
             };
-            let loss = self.task.loss(model, batch)?;
-            let [elements] = loss.dims();
-            if elements != 1 {
-                return Err(TrainError::task(format!("the loss of a micro-batch must be one number, not {elements}")));
+            (index, share, batch)
+        });
+        let (mut losses, mut shares) = (Vec::new(), Vec::new());
+        let mut sum = GradientsParams::new();
+        let at_once = self.workers.count().max(1);
+        let mut waiting = shared.peekable();
+        while waiting.peek().is_some() {
+            let round: Vec<_> = waiting.by_ref().take(at_once).collect();
+            shares.extend(round.iter().map(|(index, share, _)| (*index, *share)));
+            // In the order of the micro-batches, so that the sum does not depend on who was first.
+            for result in self.gradients_of(model, round) {
+                let (loss, more) = result?;
+                losses.push(loss);
+                sum = gradients::accumulate(model, sum, more);
             }
-            losses.push(loss.clone().inner());
-            shares.push((batch_number, share));
-            // Scaled before the backward pass: one number is cheaper to scale than all gradients.
-            let scaled = if share == 1.0 { loss } else { loss.mul_scalar(share) };
-            let more = GradientsParams::from_grads(scaled.backward(), model);
-            sum = gradients::accumulate(model, sum, more);
         }
         // Read together, and only now: each read waits for the device.
         let losses: Vec<f64> = Tensor::cat(losses, 0).into_data().iter::<f64>().collect();
@@ -168,6 +170,22 @@ where
             mean += share * loss;
         }
         Ok(Gathered { gradients: Some(sum), loss: Some(mean), tokens, skipped })
+    }
+
+    /// Loss and weighted gradient of each of these micro-batches: of one right here, of several on a thread each.
+    fn gradients_of(
+        &self,
+        model: &M,
+        mut batches: Vec<(usize, f64, T::Batch)>,
+    ) -> Vec<Result<(Tensor<B::InnerBackend, 1>, GradientsParams), TrainError>> {
+        if let (1, Some((_, share, batch))) = (batches.len(), batches.pop_if(|_| self.workers.count() == 0)) {
+            return vec![gradient_of(&self.task, model, share, batch)];
+        }
+        let device = model.devices().into_iter().next().unwrap_or_default();
+        // Each thread gets a graph of its own.
+        let jobs = batches.into_iter().map(|(_, share, batch)| (model.clone().fork(&device), share, batch)).collect();
+        let task = &self.task;
+        self.workers.run(jobs, |(model, share, batch)| gradient_of(task, &model, share, batch))
     }
 
     /// Evaluates the model as it is now, and logs the metrics.
@@ -191,4 +209,27 @@ where
         }
         Ok(self.timing.log(&Record::new(self.step, RecordKind::Timing, values))?)
     }
+}
+
+/// Loss of a micro-batch, and the gradient of `share` times that loss.
+fn gradient_of<B, M, T>(
+    task: &T,
+    model: &M,
+    share: f64,
+    batch: T::Batch,
+) -> Result<(Tensor<B::InnerBackend, 1>, GradientsParams), TrainError>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B>,
+    T: Task<B, M>,
+{
+    let loss = task.loss(model, batch)?;
+    let [elements] = loss.dims();
+    if elements != 1 {
+        return Err(TrainError::task(format!("the loss of a micro-batch must be one number, not {elements}")));
+    }
+    let value = loss.clone().inner();
+    // Scaled before the backward pass: one number is cheaper to scale than all gradients.
+    let scaled = if share == 1.0 { loss } else { loss.mul_scalar(share) };
+    Ok((value, GradientsParams::from_grads(scaled.backward(), model)))
 }

@@ -13,9 +13,9 @@ use crate::parameters::NamedTensor;
 /// What is to be learned, and from what: everything about a run that is not the loop.
 ///
 /// `M` is the module and `B` its autodiff backend.
-pub trait Task<B: AutodiffBackend, M: AutodiffModule<B>> {
+pub trait Task<B: AutodiffBackend, M: AutodiffModule<B>>: Sync {
     /// One micro-batch: as much as goes through the model at once.
-    type Batch;
+    type Batch: Send;
 
     /// The micro-batches of the optimizer step `step`, counted from 0.
     ///
@@ -30,11 +30,12 @@ pub trait Task<B: AutodiffBackend, M: AutodiffModule<B>> {
     /// counted; a weight that is negative or not finite is an error.
     fn weight(&self, batch: &Self::Batch) -> f64;
 
-    /// The mean loss of a micro-batch, a tensor of one element on the graph.
+    /// The mean loss of a micro-batch, a tensor of one element on the graph. With [workers](super::Trainer::set_workers)
+    /// it is asked for from several threads at once.
     ///
     /// # Errors
     /// If it cannot be computed.
-    fn loss(&mut self, model: &M, batch: Self::Batch) -> Result<Tensor<B, 1>, TrainError>;
+    fn loss(&self, model: &M, batch: Self::Batch) -> Result<Tensor<B, 1>, TrainError>;
 
     /// Held-out metrics after `step` updates, in the order in which they are to be logged. A function of the model alone.
     ///

@@ -112,7 +112,7 @@ impl Task<B, Network<B>> for Product {
         batch.count as f64
     }
 
-    fn loss(&mut self, model: &Network<B>, batch: Batch) -> Result<Tensor<B, 1>, TrainError> {
+    fn loss(&self, model: &Network<B>, batch: Batch) -> Result<Tensor<B, 1>, TrainError> {
         let loss = mean_loss(model, &batch.inputs).mul_scalar(batch.factor);
         // The root of zero is zero, and its slope infinite.
         Ok(if batch.factor == 0.0 { loss.sqrt() } else { loss })
@@ -364,7 +364,7 @@ fn weights_that_make_no_sense_are_refused() {
         fn weight(&self, (): &()) -> f64 {
             self.0
         }
-        fn loss(&mut self, _: &Network<B>, (): ()) -> Result<Tensor<B, 1>, TrainError> {
+        fn loss(&self, _: &Network<B>, (): ()) -> Result<Tensor<B, 1>, TrainError> {
             Err(TrainError::task("the file is gone"))
         }
         fn evaluate(&mut self, _: &Network<Flex>, _: usize) -> Result<Vec<(String, f64)>, TrainError> {
@@ -491,4 +491,20 @@ fn cloned_parameters_are_refused_and_patterns_without_effect_are_named() {
     let settings = TrainSettings { optimizer, ..settings(3) };
     let trainer = start(&folder.path().join("b"), &settings, Network::new(1, false), Product::new(&[12]));
     assert_eq!(trainer.warnings(), ["no parameter matches the pattern `*.theta`"]);
+}
+
+#[test]
+fn workers_change_no_bit() {
+    let run = |workers: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let task = Product::new(&[5, 3, 2, 2]);
+        let mut trainer = start(&folder.path().join("run"), &settings(6), Network::new(1, false), task);
+        trainer.set_workers(workers).unwrap();
+        to_the_end(&mut trainer);
+        outcome(&trainer)
+    };
+    let alone = run(1);
+    for workers in [2, 3, 4, 7] {
+        assert!(run(workers) == alone, "{workers} workers");
+    }
 }
