@@ -118,8 +118,9 @@ fn bar_text(report: &StepReport, rate: Option<f64>) -> String {
 
 fn plain_line(name: &str, report: &StepReport, rate: Option<f64>, seconds_left: f64) -> String {
     let mut line = format!("{name}: step {}/{}, {}", report.step, report.steps, bar_text(report, rate).trim_end());
-    for (metric, value) in report.evaluation.iter().flatten() {
-        line += &format!(", {metric} {value:.4}");
+    // The task logs its most telling number first; the others are in the log.
+    if let Some((metric, value)) = report.evaluation.iter().flatten().next() {
+        line += &format!(", {} {value:.4}", metric.replace('_', " "));
     }
     line + &format!(", {} left", human_duration(seconds_left))
 }
@@ -165,7 +166,7 @@ mod tests {
     fn a_plain_line_holds_what_a_bar_would_show() {
         assert_eq!(
             plain_line("ancre", &report(), Some(16_384.0), 3725.0),
-            "ancre: step 50/200, loss 2.3457  16.4k tok/s, val_loss 2.5000, val_ppl 12.1825, 1 h 02 min left"
+            "ancre: step 50/200, loss 2.3457  16.4k tok/s, val loss 2.5000, 1 h 02 min left"
         );
         let nothing = StepReport { loss: None, evaluation: None, ..report() };
         assert_eq!(plain_line("a", &nothing, None, 59.6), "a: step 50/200, loss -  0 tok/s, 1 min 00 s left");

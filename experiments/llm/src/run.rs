@@ -100,8 +100,7 @@ where
     };
     // Micro-batches share the cores where kernels run on them (the CPU is the only backend with fused kernels).
     if <B::InnerBackend as FusedOps>::fused(burn::tensor::DType::F32) {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        trainer.set_workers(cores.min(settings.accumulation()))?;
+        trainer.set_workers(workers(settings))?;
     }
     // Every arm has the same optimizer settings, and not every arm has connections with parameters.
     let frozen = !settings.model.arm.is_learned();
@@ -283,18 +282,25 @@ pub fn load<B: FusedOps>(path: &Path, device: &B::Device) -> Result<(Settings, L
     Ok((settings, parameters::import(model, found.checkpoint.model)?, step))
 }
 
+/// How many micro-batches go through the model at the same time on the CPU.
+fn workers(settings: &Settings) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    cores.min(settings.accumulation()).max(1)
+}
+
 /// What a run will hold in memory, for `arms` runs at once.
 pub fn memory_estimate(settings: &Settings, arms: usize) -> MemoryEstimate {
     let parameters = settings.model.parameters() as u64 * 4;
     let arms = arms as u64;
+    let at_once = workers(settings) as u64;
     let mut estimate = MemoryEstimate::new();
     estimate
         .add(format!("weights of {arms} run(s)"), arms * parameters)
         .add("AdamW's two moments", arms * 2 * parameters)
-        .add("gradients of one run", parameters)
+        .add("gradients of one step", (at_once + 1) * parameters)
         .add(
-            format!("activations of {} x {} tokens", settings.data.micro_batch, settings.data.context),
-            settings.model.activation_bytes(settings.data.micro_batch, settings.data.context),
+            format!("activations of {at_once} x {} x {} tokens", settings.data.micro_batch, settings.data.context),
+            at_once * settings.model.activation_bytes(settings.data.micro_batch, settings.data.context),
         );
     estimate
 }

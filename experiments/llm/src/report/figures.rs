@@ -26,19 +26,19 @@ pub fn draw(report: &Report, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>
 
 fn scale(report: &Report) -> String {
     let run = &report.comparison.run;
-    let seeds = match report.comparison.seeds {
-        1 => format!("seed {}", run.seed),
-        n => format!("{n} seeds, band: one standard deviation"),
-    };
     format!(
-        "{} layers, width {}, {} x {} tokens a step; {seeds}",
-        run.model.layers, run.model.width, run.data.batch, run.data.context
+        "{} layers, width {}, {} steps of {} x {} tokens",
+        run.model.layers, run.model.width, run.training.steps, run.data.batch, run.data.context
     )
 }
 
 fn loss(report: &Report) -> LineChart {
+    let seeds = match report.comparison.seeds {
+        1 => format!("seed {}", report.comparison.run.seed),
+        n => format!("mean of {n} seeds, band: one standard deviation"),
+    };
     let mut chart = LineChart::new("Held-out loss")
-        .subtitle(scale(report))
+        .subtitle(format!("{}; {seeds}", scale(report)))
         .x_label("step")
         .y_label("nats per byte")
         // The first evaluations lie far above the rest.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ArmRun, Report};
+use super::{ArmRun, QUARTERS, Report};
 
 /// The whole report.
 #[derive(Serialize)]
@@ -20,8 +20,10 @@ pub struct JsonReport {
 struct JsonArm {
     name: String,
     seed: u64,
-    /// At 25, 50, 75 and 100% of the steps.
+    /// At 25, 50, 75 and 100% of the steps, as the next two.
     quarters_nats_per_byte: [f64; 4],
+    quarters_perplexity: [f64; 4],
+    quarters_bits_per_byte: [f64; 4],
     final_nats_per_byte: f64,
     final_loss: f64,
     final_perplexity: f64,
@@ -57,11 +59,13 @@ fn arm(report: &Report, run: &ArmRun) -> JsonArm {
     JsonArm {
         name: run.arm.clone(),
         seed: run.seed,
-        quarters_nats_per_byte: [0.25, 0.5, 0.75, 1.0].map(|share| run.at_share(share)),
+        quarters_nats_per_byte: QUARTERS.map(|share| run.nats_per_byte(share)),
+        quarters_perplexity: QUARTERS.map(|share| run.perplexity(share)),
+        quarters_bits_per_byte: QUARTERS.map(|share| run.bits_per_byte(share)),
         final_nats_per_byte: run.final_nats_per_byte(),
-        final_loss: run.final_loss,
-        final_perplexity: run.final_perplexity,
-        final_bits_per_byte: run.final_bits_per_byte,
+        final_loss: run.loss(1.0),
+        final_perplexity: run.perplexity(1.0),
+        final_bits_per_byte: run.bits_per_byte(1.0),
         final_authors_loss: run.final_authors_loss,
         difference_to_baseline: baseline.map(|b| run.final_nats_per_byte() - b.final_nats_per_byte()),
         steps_to_baseline: report.steps_to_baseline(run),

@@ -30,12 +30,8 @@ pub struct ArmRun {
     pub seed: u64,
     /// Held-out nats per byte against steps.
     pub curve: Vec<(f64, f64)>,
-    /// Final held-out loss in nats a token.
-    pub final_loss: f64,
-    /// Final perplexity a token.
-    pub final_perplexity: f64,
-    /// Final bits per byte.
-    pub final_bits_per_byte: f64,
+    /// Held-out nats a token against steps.
+    pub loss_curve: Vec<(f64, f64)>,
     /// The authors' evaluation loss at the end.
     pub final_authors_loss: f64,
     /// Growth of the stream at the end.
@@ -91,7 +87,7 @@ impl Report {
     pub fn write(&self, directory: &Path) -> Result<Written> {
         let (figures, warnings) = figures::draw(self, &RunPaths::new(directory).figures())?;
         let json = serde_json::to_string_pretty(&json::report(self))?;
-        for (name, text) in [("report.json", json), ("report.md", table::markdown(self))] {
+        for (name, text) in [("report.json", json), ("report.md", table::markdown(self, &figures))] {
             let path = directory.join(name);
             atomic_write(&path, |file| std::io::Write::write_all(file, text.as_bytes()))
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -136,8 +132,9 @@ impl ArmRun {
         let summary = ArmSummary::read(path)?;
         let metrics = read_metrics(&paths.metrics())?;
         let timing = read_metrics(&paths.timing())?;
-        let curve: Vec<(f64, f64)> =
-            series(&metrics, metric::NATS_PER_BYTE).into_iter().map(|(step, value)| (step as f64, value)).collect();
+        let curve = |name: &str| -> Vec<(f64, f64)> {
+            series(&metrics, name).into_iter().map(|(step, value)| (step as f64, value)).collect()
+        };
         let last = |name: &str| {
             series(&metrics, name)
                 .last()
@@ -148,12 +145,10 @@ impl ArmRun {
         Ok(Self {
             arm: summary.arm.clone(),
             seed: summary.seed,
-            final_loss: last(metric::LOSS)?,
-            final_perplexity: last(metric::PERPLEXITY)?,
-            final_bits_per_byte: last(metric::BITS_PER_BYTE)?,
             final_authors_loss: last(metric::AUTHORS_LOSS)?,
             final_growth: last(metric::STREAM_GROWTH)?,
-            curve,
+            curve: curve(metric::NATS_PER_BYTE),
+            loss_curve: curve(metric::LOSS),
             tokens_per_second,
             step_seconds,
             summary,
@@ -162,15 +157,32 @@ impl ArmRun {
 
     /// Final held-out loss in nats per byte.
     pub fn final_nats_per_byte(&self) -> f64 {
-        self.curve.last().map_or(f64::NAN, |&(_, value)| value)
+        self.nats_per_byte(1.0)
     }
 
     /// Held-out nats per byte at a share of the steps, between evaluations by a straight line.
-    fn at_share(&self, share: f64) -> f64 {
-        let steps = self.curve.last().map_or(0.0, |&(step, _)| step);
-        statistics::interpolate(&self.curve, share * steps)
+    fn nats_per_byte(&self, share: f64) -> f64 {
+        statistics::at_share(&self.curve, share)
+    }
+
+    /// Held-out bits per byte at a share of the steps.
+    fn bits_per_byte(&self, share: f64) -> f64 {
+        self.nats_per_byte(share) / std::f64::consts::LN_2
+    }
+
+    /// Held-out nats a token at a share of the steps.
+    fn loss(&self, share: f64) -> f64 {
+        statistics::at_share(&self.loss_curve, share)
+    }
+
+    /// Held-out perplexity a token at a share of the steps.
+    fn perplexity(&self, share: f64) -> f64 {
+        self.loss(share).exp()
     }
 }
+
+/// The shares of the steps that a report shows.
+const QUARTERS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
 
 /// Tokens a second over the whole run, and the median of the seconds a step over the intervals of the log.
 fn speed(timing: &[Record]) -> (f64, f64) {

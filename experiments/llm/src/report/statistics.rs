@@ -15,6 +15,11 @@ pub fn interpolate(curve: &[(f64, f64)], x: f64) -> f64 {
     curve[curve.len() - 1].1
 }
 
+/// The value of a curve at a share of its length; not a number for an empty one.
+pub fn at_share(curve: &[(f64, f64)], share: f64) -> f64 {
+    curve.last().map_or(f64::NAN, |&(end, _)| interpolate(curve, share * end))
+}
+
 /// Where a falling curve first comes down to `level`, by straight lines between its points.
 pub fn first_reach(curve: &[(f64, f64)], level: f64) -> Option<f64> {
     let mut before: Option<(f64, f64)> = None;

@@ -1,32 +1,39 @@
 //! The tables of a report: quality, then cost.
 
+use std::path::PathBuf;
+
 use plotting::{Align, Table, fixed, mean, mean_sd, signed};
 
-use super::{ArmRun, Report};
+use super::{ArmRun, QUARTERS, Report};
 
 /// The tables for a terminal.
 pub fn text(report: &Report) -> String {
-    let [quality, cost] = tables(report);
-    format!("{}\n{}\n{}\n{}", heading(report), quality.to_text(), "Cost", cost.to_text())
+    let mut text = format!("{}\n", heading(report));
+    for (title, table) in tables(report) {
+        text += &format!("\n{title}\n{}", table.to_text());
+    }
+    text
 }
 
-/// The tables as Markdown.
-pub fn markdown(report: &Report) -> String {
-    let [quality, cost] = tables(report);
-    let figures = "![Held-out loss](figures/loss.png)\n\n![Learned connections](figures/connections.png)\n";
-    format!(
-        "# Comparison\n\n{}\n\n{}\n## Cost\n\n{}\n{figures}",
-        heading(report),
-        quality.to_markdown(),
-        cost.to_markdown()
-    )
+/// The tables as Markdown, with the figures that were drawn.
+pub fn markdown(report: &Report, figures: &[PathBuf]) -> String {
+    let mut text = format!("# Comparison\n\n{}\n", heading(report));
+    for (title, table) in tables(report) {
+        text += &format!("\n## {title}\n\n{}", table.to_markdown());
+    }
+    for figure in figures.iter().filter(|path| path.extension().is_some_and(|e| e == "png")) {
+        if let Some(name) = figure.file_name().and_then(|name| name.to_str()) {
+            text += &format!("\n![{name}](figures/{name})\n");
+        }
+    }
+    text
 }
 
 fn heading(report: &Report) -> String {
     let run = &report.comparison.run;
     let seeds = report.comparison.seeds;
     format!(
-        "Held-out loss after shares of {} steps of {} x {} tokens; {} layers of width {}; {}",
+        "{} steps of {} x {} tokens; {} layers of width {}; {}",
         run.training.steps,
         run.data.batch,
         run.data.context,
@@ -45,49 +52,74 @@ fn over_seeds(runs: &[&ArmRun], decimals: usize, value: impl Fn(&ArmRun) -> f64)
     }
 }
 
-fn tables(report: &Report) -> [Table; 2] {
-    let several = report.comparison.seeds > 1;
-    let mut quality =
-        Table::new(["arm", "25%", "50%", "75%", "100%", "difference", "steps to baseline", "perplexity", "bits/byte"])
-            .units(["", "nats/byte", "nats/byte", "nats/byte", "nats/byte", "nats/byte", "share", "per token", ""]);
-    let mut cost = Table::new(["arm", "tokens/s", "step time", "peak memory", "memory", "connection parameters"])
-        .units(["", "", "ratio", "", "ratio", ""]);
+/// The tables with their titles.
+fn tables(report: &Report) -> [(&'static str, Table); 3] {
+    [
+        ("Held-out loss at shares of the steps", loss_table(report)),
+        ("Perplexity per token and bits per byte", quality_table(report)),
+        ("Cost", cost_table(report)),
+    ]
+}
+
+fn loss_table(report: &Report) -> Table {
+    let mut table = Table::new(["arm", "25%", "50%", "75%", "100%", "difference", "steps to baseline"])
+        .units(["", "nats/byte", "nats/byte", "nats/byte", "nats/byte", "nats/byte", "share of all"])
+        .align(0, Align::Left);
     let baseline = report.comparison.baseline().to_string();
-    let baseline_memory = mean_of(&report.of_arm(&baseline), |run| run.summary.peak_memory_bytes as f64);
     for arm in report.arms() {
         let runs = report.of_arm(&arm);
-        let is_baseline = arm == baseline;
         let differences: Vec<f64> = runs
             .iter()
             .filter_map(|run| Some(run.final_nats_per_byte() - report.baseline_of(run)?.final_nats_per_byte()))
             .collect();
         let difference = match differences.as_slice() {
-            _ if is_baseline => "-".to_owned(),
+            _ if arm == baseline => "-".to_owned(),
             [one] => signed(*one, 4),
-            _ if several => mean_sd(&differences, 4),
-            _ => "-".to_owned(),
+            several => mean_sd(several, 4),
         };
         let mut row = vec![arm.clone()];
-        row.extend([0.25, 0.5, 0.75, 1.0].map(|share| over_seeds(&runs, 4, |run| run.at_share(share))));
-        row.extend([
-            difference,
-            steps_share(report, &runs),
-            over_seeds(&runs, 3, |run| run.final_perplexity),
-            over_seeds(&runs, 4, |run| run.final_bits_per_byte),
-        ]);
-        quality.push(row);
+        row.extend(QUARTERS.map(|share| over_seeds(&runs, 4, |run| run.nats_per_byte(share))));
+        row.extend([difference, steps_share(report, &runs)]);
+        table.push(row);
+    }
+    table
+}
 
-        let peak = mean_of(&runs, |run| run.summary.peak_memory_bytes as f64);
-        cost.push([
+fn quality_table(report: &Report) -> Table {
+    let mut table = Table::new(["arm", "25%", "50%", "75%", "100%", "25%", "50%", "75%", "100%"])
+        .units(["", "ppl", "ppl", "ppl", "ppl", "bits", "bits", "bits", "bits"])
+        .align(0, Align::Left);
+    for arm in report.arms() {
+        let runs = report.of_arm(&arm);
+        let mut row = vec![arm.clone()];
+        row.extend(QUARTERS.map(|share| over_seeds(&runs, 3, |run| run.perplexity(share))));
+        row.extend(QUARTERS.map(|share| over_seeds(&runs, 3, |run| run.bits_per_byte(share))));
+        table.push(row);
+    }
+    table
+}
+
+fn cost_table(report: &Report) -> Table {
+    let mut table = Table::new(["arm", "tokens/s", "step time", "peak memory", "memory", "connection parameters"])
+        .units(["", "", "ratio", "", "ratio", ""])
+        .align(0, Align::Left);
+    let baseline = report.comparison.baseline().to_string();
+    let memory = |runs: &[&ArmRun]| mean_of(runs, |run| run.summary.peak_memory_bytes as f64);
+    let baseline_memory = memory(&report.of_arm(&baseline));
+    for arm in report.arms() {
+        let runs = report.of_arm(&arm);
+        let peak = memory(&runs);
+        let known = peak > 0.0 && baseline_memory > 0.0;
+        table.push([
             arm.clone(),
             over_seeds(&runs, 0, |run| run.tokens_per_second),
             over_seeds(&runs, 3, |run| report.step_time_ratio(run).unwrap_or(f64::NAN)),
-            if peak > 0.0 { plotting::bytes(peak as u64) } else { "-".to_owned() },
-            if peak > 0.0 { fixed(peak / baseline_memory, 3) } else { "-".to_owned() },
+            if known { plotting::bytes(peak as u64) } else { "-".to_owned() },
+            if known { fixed(peak / baseline_memory, 3) } else { "-".to_owned() },
             runs.first().map_or_else(String::new, |run| run.summary.connection_parameters.to_string()),
         ]);
     }
-    [quality.align(0, Align::Left), cost.align(0, Align::Left)]
+    table
 }
 
 fn mean_of(runs: &[&ArmRun], value: impl Fn(&ArmRun) -> f64) -> f64 {
