@@ -45,7 +45,7 @@ pub fn generate<B: FusedOps>(
         let tokens: Vec<i32> = window.iter().map(|&id| id as i32).collect();
         let length = tokens.len();
         let tokens = Tensor::<B, 2, Int>::from_data(TensorData::new(tokens, [1, length]), device);
-        let logits = model.forward(tokens).slice([length - 1..length]);
+        let logits = model.forward(tokens).narrow(0, length - 1, 1);
         let logits: Vec<f64> = logits.into_data().iter::<f64>().collect();
         let next = choose(&logits, sampling.temperature, rng.random());
         if Some(next) == tokenizer.end_of_text() {

@@ -1,6 +1,6 @@
 //! Rotary embedding (rotate-half, Su et al. 2021) and causal softmax attention, without a `T x T` matrix.
 //!
-//! Queries are handled in blocks of [`BLOCK`] rows against the keys up to the block's end, so that about half of the
+//! Queries are handled in blocks of 64 rows against the keys up to the block's end, so that about half of the
 //! work above the diagonal is never done; the backward pass recomputes the probabilities from one log-sum-exp a row
 //! (Dao et al. 2022).
 
@@ -287,36 +287,25 @@ pub fn backward(
                 );
             }
         }
-        scatter_back(dq, shape, dq_out, first_row, column, cos, sin);
-        scatter_back(dk, shape, dk_out, first_row, column, cos, sin);
+        // The rotated queries are no longer needed: their buffer takes what is turned back.
+        scatter_back(dq, shape, (cos, sin), q, dq_out, (first_row, column));
+        scatter_back(dk, shape, (cos, sin), q, dk_out, (first_row, column));
     });
 }
 
-/// Turns a head's gradient back and writes it to its columns of the output.
+/// Turns a head's gradient back (into `turned`, of the same size) and copies it to the head's columns of the output.
 fn scatter_back(
-    gradient: &mut [f32],
+    gradient: &[f32],
     shape: Shape,
+    (cos, sin): (&[f32], &[f32]),
+    turned: &mut [f32],
     output: Strided,
-    first_row: usize,
-    column: usize,
-    cos: &[f32],
-    sin: &[f32],
+    (first_row, column): (usize, usize),
 ) {
     let size = shape.head_size;
-    let mut turned = [0.0f32; 512];
-    for (t, row) in gradient.chunks_exact(size).enumerate() {
-        let half = size / 2;
-        let angles = t * half..(t + 1) * half;
-        // Rows wider than the buffer are rare (head_size > 512); they take a heap buffer.
-        let mut wide = Vec::new();
-        let turned: &mut [f32] = if size <= turned.len() {
-            &mut turned[..size]
-        } else {
-            wide.resize(size, 0.0);
-            &mut wide
-        };
-        rotate(row, size, &cos[angles.clone()], &sin[angles], half, -1.0, turned, size);
+    rotate(gradient, size, cos, sin, size / 2, -1.0, turned, size);
+    for (t, row) in turned.chunks_exact(size).enumerate() {
         // SAFETY: the row and columns belong to the calling task.
-        unsafe { std::ptr::copy_nonoverlapping(turned.as_ptr(), output.at(first_row + t, column), size) };
+        unsafe { std::ptr::copy_nonoverlapping(row.as_ptr(), output.at(first_row + t, column), size) };
     }
 }

@@ -23,6 +23,9 @@ struct Gathered {
     skipped: usize,
 }
 
+/// The loss of a micro-batch, off the graph, and its weighted gradient.
+type LossAndGradient<B> = (Tensor<<B as AutodiffBackend>::InnerBackend, 1>, GradientsParams);
+
 fn named(name: &str, value: f64) -> (String, f64) {
     (name.to_owned(), value)
 }
@@ -177,7 +180,7 @@ where
         &self,
         model: &M,
         mut batches: Vec<(usize, f64, T::Batch)>,
-    ) -> Vec<Result<(Tensor<B::InnerBackend, 1>, GradientsParams), TrainError>> {
+    ) -> Vec<Result<LossAndGradient<B>, TrainError>> {
         if let (1, Some((_, share, batch))) = (batches.len(), batches.pop_if(|_| self.workers.count() == 0)) {
             return vec![gradient_of(&self.task, model, share, batch)];
         }
@@ -212,12 +215,7 @@ where
 }
 
 /// Loss of a micro-batch, and the gradient of `share` times that loss.
-fn gradient_of<B, M, T>(
-    task: &T,
-    model: &M,
-    share: f64,
-    batch: T::Batch,
-) -> Result<(Tensor<B::InnerBackend, 1>, GradientsParams), TrainError>
+fn gradient_of<B, M, T>(task: &T, model: &M, share: f64, batch: T::Batch) -> Result<LossAndGradient<B>, TrainError>
 where
     B: AutodiffBackend,
     M: AutodiffModule<B>,
