@@ -3,10 +3,7 @@
 //! The folder `tests/reference` holds three small tokenizers. Set `ANCRE_REFERENCE_DIR` to a folder with another
 //! `tokenizer/` in it to check those instead.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::{env, fs, path::PathBuf};
 
 use datasets::text::{Corpus, Document, IGNORE, RowMode, Rows, SpecialTokens, Tokenizer, TokenizerSpec};
 use serde::Deserialize;
@@ -28,9 +25,7 @@ struct Case {
 
 /// Calls `check` with every recorded case and its tokenizer; prints how many there were.
 fn for_each_case(mut check: impl FnMut(&Tokenizer, &Case, &str)) {
-    let folder = env::var_os("ANCRE_REFERENCE_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference"), PathBuf::from);
-    let folder = folder.join("tokenizer");
+    let folder = reference_vectors::family(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference"), "tokenizer");
     let mut expected_files: Vec<PathBuf> = fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())

@@ -43,6 +43,16 @@ pub fn cases(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The safetensors files of a folder with their names (without extension), in order.
+pub fn files(folder: &Path) -> Vec<(String, Tensors)> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "safetensors"));
+    paths.sort();
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    paths.iter().map(|path| (name(path), Tensors::read(path))).collect()
+}
+
 /// The manifest of a folder.
 pub fn manifest(folder: &Path) -> Value {
     let path = folder.join("manifest.json");
@@ -101,6 +111,11 @@ impl Tensors {
     /// A tensor that may be there.
     pub fn find(&self, name: &str) -> Option<&Reference> {
         self.map.get(name)
+    }
+
+    /// All tensors with their names, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Reference)> {
+        self.map.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
     /// Names in order.

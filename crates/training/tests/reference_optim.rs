@@ -1,8 +1,6 @@
 //! Optimizers and schedules against stored runs of PyTorch and transformers.
 
-mod reference;
-
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use burn::{
     backend::{Autodiff, Flex},
@@ -10,7 +8,7 @@ use burn::{
     optim::GradientsParams,
     tensor::{DType, Tensor, TensorData, backend::Backend},
 };
-use reference::{Family, Stored, assert_close};
+use reference_vectors::{Reference, Tensors};
 use serde_json::Value;
 use training::{
     gradients,
@@ -19,6 +17,15 @@ use training::{
 };
 
 type B = Autodiff<Flex>;
+
+fn family(name: &str) -> PathBuf {
+    reference_vectors::family(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference"), name)
+}
+
+#[track_caller]
+fn assert_close(found: f64, expected: f64, tolerance: f64, what: &str) {
+    reference_vectors::assert_close(what, &[found], &[expected], 0.0, 0.0, tolerance);
+}
 
 /// The three parameters of the stored runs.
 #[derive(Module, Debug)]
@@ -33,7 +40,7 @@ fn tensor<B: Backend, const D: usize>(values: &[f64], shape: &[usize], dtype: DT
     Tensor::from_data(data, (&Default::default(), dtype))
 }
 
-fn parameter<const D: usize>(stored: &Stored, dtype: DType) -> Param<Tensor<B, D>> {
+fn parameter<const D: usize>(stored: &Reference, dtype: DType) -> Param<Tensor<B, D>> {
     Param::from_tensor(tensor(&stored.values, &stored.shape, dtype))
 }
 
@@ -77,17 +84,17 @@ struct Run {
     rates: Vec<f64>,
 }
 
-fn run(case: &Value, steps: usize, inputs: &BTreeMap<String, Stored>, dtype: DType) -> Run {
+fn run(case: &Value, steps: usize, inputs: &Tensors, dtype: DType) -> Run {
     let mut model = Model {
-        a: parameter(&inputs["init/a"], dtype),
-        b: parameter(&inputs["init/b"], dtype),
-        c: parameter(&inputs["init/c"], dtype),
+        a: parameter(inputs.get("init/a"), dtype),
+        b: parameter(inputs.get("init/b"), dtype),
+        c: parameter(inputs.get("init/c"), dtype),
     };
     let mut optimizer = Optimizer::<B>::new(settings(case)).unwrap();
     let mut run = Run { trajectory: Vec::new(), norms: Vec::new(), rates: Vec::new() };
     for step in 0..steps {
         let at = |name: &str| {
-            let stored = &inputs[&format!("grad/{name}")];
+            let stored = inputs.get(&format!("grad/{name}"));
             let size = stored.values.len() / steps;
             (&stored.values[step * size..(step + 1) * size], &stored.shape[1..])
         };
@@ -130,10 +137,10 @@ fn run(case: &Value, steps: usize, inputs: &BTreeMap<String, Stored>, dtype: DTy
 
 #[test]
 fn reference_optim_trajectories() {
-    let family = Family::open("optim");
-    let manifest = family.manifest();
-    let inputs = family.tensors("inputs.safetensors");
-    let expected = family.tensors("trajectories.safetensors");
+    let folder = family("optim");
+    let manifest = reference_vectors::manifest(&folder);
+    let inputs = Tensors::read(&folder.join("inputs.safetensors"));
+    let expected = Tensors::read(&folder.join("trajectories.safetensors"));
     let steps = manifest["steps"].as_u64().unwrap() as usize;
     let cases = manifest["cases"].as_object().unwrap();
     assert!(!cases.is_empty());
@@ -141,7 +148,7 @@ fn reference_optim_trajectories() {
         let exact = run(case, steps, &inputs, DType::F64);
         let single = run(case, steps, &inputs, DType::F32);
         for parameter in ["a", "b", "c"] {
-            let trajectory = &expected[&format!("{name}/{parameter}")].values;
+            let trajectory = &expected.get(&format!("{name}/{parameter}")).values;
             let found = exact.trajectory.iter().flat_map(|step| &step[parameter]);
             for (index, (found, expected)) in found.zip(trajectory).enumerate() {
                 assert_close(
@@ -151,13 +158,13 @@ fn reference_optim_trajectories() {
                     &format!("{name}/{parameter}, element {index} of the trajectory"),
                 );
             }
-            let last = &expected[&format!("{name}/f32/{parameter}")].values;
+            let last = &expected.get(&format!("{name}/f32/{parameter}")).values;
             for (index, (found, expected)) in single.trajectory[steps - 1][parameter].iter().zip(last).enumerate() {
                 assert_close(*found, *expected, 2e-6, &format!("{name}/f32/{parameter}, element {index}"));
             }
         }
         for (key, found) in [("grad_norm_before_clip", &exact.norms), ("lr_used", &exact.rates)] {
-            if let Some(expected) = expected.get(&format!("{name}/{key}")) {
+            if let Some(expected) = expected.find(&format!("{name}/{key}")) {
                 assert_eq!(found.len(), expected.values.len());
                 for (found, expected) in found.iter().zip(&expected.values) {
                     assert_close(*found, *expected, 1e-12, &format!("{name}/{key}"));
@@ -195,14 +202,14 @@ fn parse(key: &str) -> Option<(Schedule, usize, usize)> {
 
 #[test]
 fn reference_optim_multipliers() {
-    let tensors = Family::open("optim").tensors("multipliers.safetensors");
-    assert!(!tensors.is_empty());
-    for (key, expected) in &tensors {
+    let tensors = Tensors::read(&family("optim").join("multipliers.safetensors"));
+    assert!(tensors.iter().len() > 0);
+    for (key, expected) in tensors.iter() {
         let (schedule, warmup, total) = parse(key).unwrap_or_else(|| panic!("unknown case {key}"));
         for (step, &expected) in expected.values.iter().enumerate() {
             let found = schedule.multiplier(step, Warmup::from_zero(warmup), total);
             assert_close(found, expected, 1e-12, &format!("{key}, step {step}"));
         }
     }
-    println!("{} schedules of optim", tensors.len());
+    println!("{} schedules of optim", tensors.iter().len());
 }

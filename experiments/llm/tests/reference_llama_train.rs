@@ -10,7 +10,7 @@ use burn::{
     optim::GradientsParams,
     tensor::{Tensor, backend::Backend},
 };
-use common::{B, batch, family, model, weights};
+use common::{B, arm_of, batch, family, model, weights};
 use experiments_llm::model::{Llama, state_dict};
 use reference_vectors::{Tensors, assert_close};
 use training::{
@@ -41,7 +41,7 @@ fn reference_llama_train_losses_and_final_weights() {
                 vector.values.fill(0.0);
             }
         }
-        let arm = if run["ancre"] == true { Arm::default() } else { Arm::Cascade };
+        let arm = if run["ancre"] == true { arm_of(&manifest["hyper"]) } else { Arm::Cascade };
         let mut model: Llama<B> = model(&manifest["hyper"], &stored, arm);
         let mut optimizer = Optimizer::<B>::new(OptimizerSettings::default()).expect("valid settings");
         let schedule = Schedule::Cosine { min_ratio: run["min_lr_ratio"].as_f64().expect("min_lr_ratio") };
@@ -98,7 +98,7 @@ fn reference_llama_train_evaluation_in_the_authors_convention() {
     let stored = weights(&Tensors::read(&family("llama").join("state_dict.safetensors")), "");
     let batches = Tensors::read(&folder.join("batches.safetensors"));
     let file = Tensors::read(&folder.join("eval.safetensors"));
-    let model: Llama<Flex> = model(&manifest["hyper"], &stored, Arm::default()).valid();
+    let model: Llama<Flex> = model(&manifest["hyper"], &stored, arm_of(&manifest["hyper"])).valid();
     let losses: Vec<f64> = (0..file.get("batch_losses").values.len())
         .map(|i| {
             let (tokens, targets) = batch(batches.get(&format!("batch_{i}")));

@@ -45,6 +45,15 @@ pub fn model(hyper: &Value, weights: &StateDict, arm: Arm) -> Llama<B> {
     model
 }
 
+/// The connections that a manifest names.
+pub fn arm_of(hyper: &Value) -> Arm {
+    match hyper["ancre"]["parameterization"].as_str() {
+        Some("softmax") => Arm::default(),
+        Some(other) => other.parse().unwrap_or_else(|e| panic!("{e}")),
+        None => Arm::Cascade,
+    }
+}
+
 /// The weights under the prefix of a reference file.
 pub fn weights(file: &Tensors, prefix: &str) -> StateDict {
     file.names()
