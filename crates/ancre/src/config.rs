@@ -30,7 +30,7 @@ pub enum ConnectionsError {
     #[error("{0}")]
     Layout(#[from] ParseLayoutError),
     /// The temperature is not a positive number.
-    #[error("tau = {0} is not a temperature: give a positive, finite number such as {DEFAULT_TAU}")]
+    #[error("tau = {0} is not a temperature: give a positive number that f32 can hold, such as {DEFAULT_TAU}")]
     Tau(f64),
     /// Stored parameters do not fit the arm and depth.
     #[error("stored connections do not fit: {0}")]
@@ -62,7 +62,7 @@ impl ConnectionsConfig {
     /// # Errors
     /// As [`init`](Self::init).
     pub fn validate(&self) -> Result<(), ConnectionsError> {
-        self.checked_tau()?;
+        check_tau(self.tau)?;
         self.plan().map(drop)
     }
 
@@ -71,7 +71,7 @@ impl ConnectionsConfig {
     /// # Errors
     /// For a depth of 0, a layout that is wrong at this depth, or a temperature that is not positive.
     pub fn init<B: Backend>(&self, device: &B::Device) -> Result<Connections<B>, ConnectionsError> {
-        Ok(Connections::new(self.plan()?, self.checked_tau()?, device))
+        Ok(Connections::new(self.plan()?, check_tau(self.tau)?, device))
     }
 
     /// Number of parameters that training changes. A softmax over one entry is 1 whatever its parameter, so that one
@@ -92,8 +92,10 @@ impl ConnectionsConfig {
     fn plan(&self) -> Result<Plan, ConnectionsError> {
         Plan::new(&self.arm, self.depth)
     }
+}
 
-    fn checked_tau(&self) -> Result<f64, ConnectionsError> {
-        if self.tau.is_finite() && self.tau > 0.0 { Ok(self.tau) } else { Err(ConnectionsError::Tau(self.tau)) }
-    }
+/// The temperature, if the softmax can use it: its reciprocal is formed in `f32`.
+pub(crate) fn check_tau(tau: f64) -> Result<f64, ConnectionsError> {
+    let reciprocal = 1.0 / tau as f32;
+    if tau > 0.0 && reciprocal.is_finite() && reciprocal > 0.0 { Ok(tau) } else { Err(ConnectionsError::Tau(tau)) }
 }

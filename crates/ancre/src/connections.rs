@@ -8,11 +8,12 @@ use burn::{
         backend::{AutodiffBackend, Backend},
     },
 };
-use connection_layout::Coefficients;
+use connection_layout::{Coefficients, CoefficientsError, Direction};
 use fused_ops::FusedOps;
 
 use crate::{
     Arm, ConnectionsError, History,
+    config::check_tau,
     plan::{Normalisation, Plan},
 };
 
@@ -80,12 +81,9 @@ impl<B: Backend> Connections<B> {
     /// Replaces the temperature, as a stored one does when weights are loaded.
     ///
     /// # Errors
-    /// [`ConnectionsError::Tau`] unless it is positive and finite.
+    /// [`ConnectionsError::Tau`] unless it is positive and its reciprocal fits `f32`.
     pub fn set_tau(&mut self, tau: f64) -> Result<(), ConnectionsError> {
-        if !(tau.is_finite() && tau > 0.0) {
-            return Err(ConnectionsError::Tau(tau));
-        }
-        self.tau = tau;
+        self.tau = check_tau(tau)?;
         Ok(())
     }
 
@@ -132,7 +130,7 @@ impl<B: Backend> Connections<B> {
         let (Some(gather), Some(padding), Some(scatter)) = (&self.gather, &self.padding, &self.scatter) else {
             return Some(theta);
         };
-        // The reciprocal is rounded to f32 first, as the authors' buffer is.
+        // As in the authors' code: the temperature is an f32, and its reciprocal is rounded before it multiplies.
         let logits = theta.select(0, gather.clone()).reshape(padding.dims()).mul_scalar(1.0 / self.tau as f32);
         let shares = softmax(logits + padding.clone(), 1);
         let entries = shares.dims().iter().product::<usize>();
@@ -140,18 +138,37 @@ impl<B: Backend> Connections<B> {
     }
 
     /// The coefficient of every shortcut as numbers; 0 for those that the arm does not have.
-    pub fn coefficients(&self) -> Coefficients {
+    ///
+    /// # Errors
+    /// If one is not finite, as after a run that diverged; the error names the shortcut.
+    pub fn coefficients(&self) -> Result<Coefficients, CoefficientsError> {
         let values: Vec<f64> =
             self.coefficient_tensor().map(|t| t.to_data().iter::<f64>().collect()).unwrap_or_default();
         let rows = self.plan.rows.iter().enumerate().map(|(l, row)| {
             let mut dense = vec![0.0; l + 1];
             for (k, &source) in row.sources.iter().enumerate() {
-                // A diverged run has coefficients that are no numbers; as a report they read 0.
-                dense[source] = Some(values[row.first + k]).filter(|c| c.is_finite()).unwrap_or(0.0);
+                dense[source] = values[row.first + k];
             }
             dense
         });
-        Coefficients::from_rows(rows).expect("rows have lengths 1 to K and finite entries")
+        Coefficients::from_rows(rows)
+    }
+
+    /// The entropy in nats of each softmax that has a choice: of the rows of layers 2 to K for arms that normalise what
+    /// enters a state, of states 0 to K-2 for those that normalise what leaves one. `None` for arms without a softmax,
+    /// and for coefficients that are not finite.
+    pub fn entropies(&self) -> Option<Vec<f64>> {
+        let direction = match self.plan.arm {
+            Arm::Incoming(_) => Direction::Incoming,
+            Arm::Outgoing(_) => Direction::Outgoing,
+            _ => return None,
+        };
+        let mut entropies = self.coefficients().ok()?.entropies(direction).ok()?;
+        match direction {
+            Direction::Incoming => _ = entropies.remove(0),
+            Direction::Outgoing => _ = entropies.pop(),
+        }
+        Some(entropies)
     }
 }
 
@@ -166,7 +183,7 @@ impl<B: FusedOps> Connections<B> {
     /// Follows the next block by its connection: `h_l = output + sum_i c_{l,i} h_i`, which is also the next block's input.
     ///
     /// # Panics
-    /// After the last block, or where the shape of `output` is not that of the input.
+    /// After the last block, where the shape of `output` is not that of the input, or with the history of other connections.
     pub fn connect<const D: usize>(&self, history: &mut History<B, D>, output: Tensor<B, D>) -> Tensor<B, D> {
         let block = history.blocks();
         assert!(block < self.depth(), "these connections have {} blocks, and all are connected", self.depth());
@@ -174,7 +191,9 @@ impl<B: FusedOps> Connections<B> {
         let target = block + 1;
         let state = match &history.coefficients {
             Some(coefficients) if !row.sources.is_empty() => {
-                let states = row.sources.iter().filter_map(|&i| history.states[i].clone()).collect();
+                let kept =
+                    |&i: &usize| history.states[i].clone().expect("the history was started by these connections");
+                let states = row.sources.iter().map(kept).collect();
                 fused_ops::mix_at(coefficients.clone(), row.first, output, states)
             }
             _ => output,

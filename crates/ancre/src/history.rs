@@ -1,6 +1,6 @@
 //! The states that a forward pass has produced so far.
 
-use burn::tensor::{Tensor, backend::Backend};
+use burn::tensor::{DType, Tensor, backend::Backend};
 
 /// The states `h_0, ..., h_l` of one forward pass, as far as later blocks take them.
 ///
@@ -11,7 +11,7 @@ pub struct History<B: Backend, const D: usize> {
     pub(crate) states: Vec<Option<Tensor<B, D>>>,
     /// All coefficients, computed once a forward pass.
     pub(crate) coefficients: Option<Tensor<B, 1>>,
-    /// Mean squares of the states so far, where asked for.
+    /// Mean squares of the rows (the last dimension) of the states so far, where asked for.
     mean_squares: Option<Vec<Tensor<B, 1>>>,
 }
 
@@ -33,8 +33,8 @@ impl<B: Backend, const D: usize> History<B, D> {
     /// Root mean square of each state so far, relative to `h_0` (so the first is 1): how much the stream has grown.
     /// Empty unless [`observe_growth`](Self::observe_growth) was called.
     pub fn growth(&self) -> Vec<f64> {
-        let squares: Vec<f64> =
-            self.mean_squares.iter().flatten().flat_map(|t| t.to_data().iter::<f64>().collect::<Vec<_>>()).collect();
+        let mean = |rows: &Tensor<B, 1>| rows.to_data().iter::<f64>().sum::<f64>() / rows.dims()[0].max(1) as f64;
+        let squares: Vec<f64> = self.mean_squares.iter().flatten().map(mean).collect();
         squares.iter().map(|s| (s / squares[0]).sqrt()).collect()
     }
 
@@ -47,7 +47,11 @@ impl<B: Backend, const D: usize> History<B, D> {
     }
 }
 
-/// Mean of the squares of a state, off the graph.
+/// Mean square of each row of a state, off the graph and in `f32`. Row by row, so that the sums have an order that does
+/// not depend on the number of threads.
 fn mean_square<B: Backend, const D: usize>(state: &Tensor<B, D>) -> Tensor<B, 1> {
-    state.clone().detach().square().mean()
+    let dims = state.dims();
+    let width = dims.last().copied().unwrap_or(1);
+    let rows = dims.iter().product::<usize>() / width.max(1);
+    state.clone().detach().reshape([rows, width]).cast(DType::F32).square().mean_dim(1).reshape([rows])
 }

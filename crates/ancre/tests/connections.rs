@@ -36,7 +36,7 @@ fn identity_blocks_grow_the_stream_as_the_laguerre_polynomial_says() {
             let module = connections(depth, arm);
             let last = run(&module, &vec![1.0; depth])[depth];
             assert!((last / growth - 1.0).abs() < 5e-4, "{arm} at depth {depth}: {last}");
-            let predicted = module.coefficients().identity_growth()[depth];
+            let predicted = module.coefficients().unwrap().identity_growth()[depth];
             assert!((last / predicted - 1.0).abs() < 1e-4, "{arm} at depth {depth}: {last} against {predicted}");
         }
     }
@@ -54,7 +54,7 @@ fn observed_growth_is_that_of_the_states() {
         h = module.connect(&mut history, h);
     }
     let growth = history.growth();
-    for (actual, expected) in growth.iter().zip(module.coefficients().identity_growth()) {
+    for (actual, expected) in growth.iter().zip(module.coefficients().unwrap().identity_growth()) {
         assert!((actual - expected).abs() < 1e-5 * expected, "{growth:?}");
     }
 }
@@ -78,6 +78,9 @@ fn a_wrong_configuration_is_an_error_that_says_what() {
     assert!(message(ConnectionsConfig::new(0)).contains("depth of 0"));
     assert!(message(ConnectionsConfig::new(4).with_tau(0.0)).contains("tau = 0"));
     assert!(message(ConnectionsConfig::new(4).with_tau(f64::NAN)).contains("tau = NaN"));
+    // Below f32's range the logits would be infinite, and above it all equal.
+    assert!(message(ConnectionsConfig::new(4).with_tau(1e-60)).contains("is not a temperature"));
+    assert!(message(ConnectionsConfig::new(4).with_tau(f64::INFINITY)).contains("tau = inf"));
     let layout = message(ConnectionsConfig::new(4).with_arm(Arm::Fixed("0:9".to_owned())));
     assert!(layout.contains("0:9") && layout.contains("column"), "{layout}");
     let stored = connections(3, "ancre").with_vectors(&[vec![0.0], vec![0.0; 3]]).unwrap_err().to_string();
@@ -107,6 +110,20 @@ fn frozen_arms_have_no_gradient_and_learned_ones_a_norm() {
 }
 
 #[test]
+fn entropies_are_those_of_the_rows_with_a_choice() {
+    let of = |arm: &str| connections(4, arm).entropies();
+    let close = |found: Option<Vec<f64>>, counts: &[usize]| {
+        let found = found.unwrap();
+        assert_eq!(found.len(), counts.len());
+        found.iter().zip(counts).all(|(f, &n)| (f - (n as f64).ln()).abs() < 1e-6)
+    };
+    assert!(close(of("ancre"), &[2, 3, 4]));
+    assert!(close(of("outgoing"), &[4, 3, 2]));
+    assert_eq!(of("scalars"), None);
+    assert_eq!(of("cascade"), None);
+}
+
+#[test]
 fn the_number_of_trained_parameters_is_counted() {
     let count = |arm: &str| ConnectionsConfig::new(12).with_arm(arm.parse().unwrap()).trained_parameters().unwrap();
     assert_eq!(
@@ -131,7 +148,7 @@ proptest! {
         let vectors: Vec<Vec<f32>> =
             module.to_vectors().iter().map(|v| v.iter().map(|x| x + values.next().unwrap_or(0.0)).collect()).collect();
         let module = module.with_vectors(&vectors).unwrap();
-        let c = module.coefficients();
+        let c = module.coefficients().unwrap();
         let mut expected = vec![1.0];
         for target in 1..=depth {
             let mixed: f64 = c.row(target).iter().zip(&expected).map(|(c, h)| c * h).sum();
@@ -141,7 +158,7 @@ proptest! {
         for (a, e) in actual.iter().zip(&expected) {
             prop_assert!((a - e).abs() < 1e-5 * (1.0 + e.abs()), "{arm}: {actual:?} against {expected:?}");
         }
-        for ((_, without_graph), (_, with_graph)) in module.valid().coefficients().iter().zip(c.iter()) {
+        for ((_, without_graph), (_, with_graph)) in module.valid().coefficients().unwrap().iter().zip(c.iter()) {
             prop_assert!((without_graph - with_graph).abs() < 1e-6);
         }
         let sums = match module.arm() {

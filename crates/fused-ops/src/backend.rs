@@ -11,7 +11,8 @@ use crate::ops::{adamw, adamw::AdamWStep, attention, attention::AttentionShape, 
 /// What the fused operations need of a backend.
 ///
 /// Every method that has no `_backward` in its name defaults to a composition of ordinary operations, so
-/// `impl FusedOps for MyBackend {}` is enough. A backend with kernels of its own overrides [`fused`](Self::fused) and
+/// `impl FusedOps for MyBackend {}` is enough for a backend of one's own; burn's are implemented here, under the features
+/// of their names. A backend with kernels of its own overrides [`fused`](Self::fused) and
 /// the pairs of methods. `Autodiff<B>` implements the trait for every `B: FusedOps`: it records one node for each
 /// operation where `B` is fused, and the composition's own nodes where it is not; [`mix`](Self::mix) is always one node.
 ///
@@ -130,3 +131,9 @@ fn no_kernel<B: Backend>(operation: &str) -> ! {
 
 #[cfg(feature = "cuda")]
 impl FusedOps for burn::backend::Cuda {}
+
+#[cfg(feature = "wgpu")]
+impl FusedOps for burn::backend::Wgpu {}
+
+#[cfg(feature = "ndarray")]
+impl FusedOps for burn::backend::NdArray {}

@@ -2,7 +2,7 @@
 //! time outside matrix products, each as *one* node of the autodiff graph with *one* fast CPU kernel forward and one
 //! backward.
 //!
-//! | operation | formula | saved for the backward pass |
+//! | operation | formula | saved for the backward pass (fused) |
 //! |---|---|---|
 //! | [`mix`] | `base + sum_i c_i h_i` | nothing beyond its inputs, which the caller holds anyway |
 //! | [`rms_norm`] | `x / rms(x) * weight` | its inputs |
@@ -15,8 +15,9 @@
 //! - [`kernels`]: the arithmetic, on plain slices. They know no tensor library.
 //! - `ops`: for each operation its *composition* of ordinary tensor operations (what a backend without a fast path
 //!   runs, and what the kernels are tested against) and its node in the autodiff graph.
-//! - [`FusedOps`]: the trait a backend implements to take part; `flex` holds the CPU backend's fast paths. Every other
-//!   backend takes the compositions: `impl FusedOps for MyBackend {}`.
+//! - [`FusedOps`]: the trait a backend implements to take part; `flex` holds the CPU backend's fast paths. Other backends
+//!   run the compositions: those of burn under the features `cuda`, `wgpu` and `ndarray`, and a backend of your own with
+//!   `impl FusedOps for MyBackend {}`.
 //!
 //! Results do not depend on the number of threads: reductions are summed over chunks of fixed size in a fixed order.
 //!

@@ -124,12 +124,18 @@ const COMPILER: &[&str] = if cfg!(windows) {
 /// # Errors
 /// [`DeviceError::NoCuda`] says what is missing.
 pub fn probe_cuda() -> Result<usize, DeviceError> {
-    let missing = |reason: String, remedy| DeviceError::NoCuda { reason, remedy };
-    let driver = open(DRIVER).ok_or_else(|| {
-        missing(format!("no NVIDIA driver ({} not found)", DRIVER[0]), "install the driver for your GPU")
+    probe(DRIVER, COMPILER)
+}
+
+/// As [`probe_cuda`], with the libraries of these names.
+fn probe(driver_names: &[&str], compiler_names: &[&str]) -> Result<usize, DeviceError> {
+    let first = |names: &[&str]| names.first().copied().unwrap_or_default().to_owned();
+    let driver = open(driver_names).ok_or_else(|| {
+        missing(format!("no NVIDIA driver ({} not found)", first(driver_names)), "install the driver for your GPU")
     })?;
     let broken = |error: libloading::Error| {
-        missing(format!("{} is not a CUDA driver ({error})", DRIVER[0]), "install the driver for your GPU anew")
+        let reason = format!("{} is not a CUDA driver ({error})", first(driver_names));
+        missing(reason, "install the driver for your GPU anew")
     };
     let mut count = 0;
     // SAFETY: these are the signatures of the driver API (cuda.h), stable since CUDA 1.0; `cuInit` takes flags that must
@@ -142,16 +148,24 @@ pub fn probe_cuda() -> Result<usize, DeviceError> {
             code => (code, 0),
         }
     };
+    let count = gpus(init, get_count, count)?;
+    if open(compiler_names).is_none() {
+        return Err(missing(
+            format!("the runtime compiler of the CUDA toolkit was not found ({})", first(compiler_names)),
+            "install the toolkit, or add its folder to the library path",
+        ));
+    }
+    Ok(count)
+}
+
+fn missing(reason: String, remedy: &'static str) -> DeviceError {
+    DeviceError::NoCuda { reason, remedy }
+}
+
+/// What the driver's answers mean: the codes of `cuInit` and `cuDeviceGetCount`, and the count.
+fn gpus(init: i32, get_count: i32, count: i32) -> Result<usize, DeviceError> {
     match (init, get_count, usize::try_from(count)) {
-        (0, 0, Ok(count)) if count > 0 => {
-            if open(COMPILER).is_none() {
-                return Err(missing(
-                    format!("the runtime compiler of the CUDA toolkit was not found ({})", COMPILER[0]),
-                    "install the toolkit, or add its folder to the library path",
-                ));
-            }
-            Ok(count)
-        }
+        (0, 0, Ok(count)) if count > 0 => Ok(count),
         // CUDA_ERROR_NO_DEVICE, or success with none.
         (100, _, _) | (0, 0, _) | (0, 100, _) => {
             Err(missing("the driver sees no GPU".into(), "check CUDA_VISIBLE_DEVICES and `nvidia-smi`"))
@@ -184,15 +198,47 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_device_is_one_clean_message() {
-        assert_eq!(DeviceChoice::Cpu.check(), Ok(()));
-        match probe_cuda() {
-            Ok(count) => assert!(count > 0),
-            Err(error) => assert!(error.to_string().contains("--device cpu"), "{error}"),
+    fn a_missing_driver_is_one_clean_message() {
+        let message = probe(&["no-such-driver.so"], &[]).unwrap_err().to_string();
+        let expected = "CUDA cannot be used: no NVIDIA driver (no-such-driver.so not found); use --device cpu, or install \
+                        the driver for your GPU";
+        assert_eq!(message, expected);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_library_that_is_no_driver_is_named() {
+        // The unwinder, which every program of this language needs.
+        let message = probe(&["libgcc_s.so.1"], &[]).unwrap_err().to_string();
+        assert!(message.contains("libgcc_s.so.1 is not a CUDA driver"), "{message}");
+    }
+
+    #[test]
+    fn the_drivers_answers_are_understood() {
+        assert_eq!(gpus(0, 0, 3), Ok(3));
+        for (answers, part) in [
+            ((0, 0, 0), "sees no GPU"),
+            ((100, 0, 0), "sees no GPU"),
+            ((0, 100, 0), "sees no GPU"),
+            ((0, 0, -1), "sees no GPU"),
+            ((803, 0, 2), "cuInit failed with code 803"),
+            ((0, 999, 2), "cuDeviceGetCount failed with code 999"),
+        ] {
+            let message = gpus(answers.0, answers.1, answers.2).unwrap_err().to_string();
+            assert!(message.contains(part) && message.contains("--device cpu"), "{message}");
         }
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_refused() {
+        assert_eq!(DeviceChoice::Cpu.check(), Ok(()));
         let error = DeviceChoice::Cuda(100_000).check().unwrap_err();
         if cfg!(not(feature = "cuda")) {
+            assert_eq!(error, DeviceError::NotBuilt);
             assert!(error.to_string().contains("--features cuda"));
+        } else {
+            let expected = matches!(error, DeviceError::NoCuda { .. } | DeviceError::NoSuchGpu { index: 100_000, .. });
+            assert!(expected, "{error}");
         }
     }
 }

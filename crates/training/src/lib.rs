@@ -1,7 +1,7 @@
 //! A training run: from its settings to its last checkpoint, for any burn module and any data.
 //!
 //! An experiment supplies a model and a [`Task`](trainer::Task) (its batches, its loss, its evaluation); this crate
-//! supplies everything around them: a [run directory](run_directory) that is never overwritten, [settings] in layers,
+//! supplies everything around them: a [run directory](run_directory) that appears whole and is never overwritten, [settings] in layers,
 //! [named random streams](seed), the [learning-rate schedule](schedule), [optimizers](optimizer) with PyTorch's arithmetic,
 //! [gradient accumulation and clipping](gradients), [checkpoints](checkpoint) from which a run goes on to the same bits,
 //! a [log](metrics) that does not depend on the clock, [progress bars](progress) and a clean [stop](interrupt).
@@ -9,7 +9,7 @@
 //! ```
 //! use burn::{backend::{Autodiff, Flex}, nn::{Linear, LinearConfig}, prelude::*};
 //! use training::{
-//!     run_directory::RunDirectory, seed,
+//!     run_directory::{Environment, NewRun, RunDirectory}, seed,
 //!     trainer::{Task, TrainError, TrainSettings, Trainer},
 //! };
 //! use rand::Rng;
@@ -44,10 +44,11 @@
 //!
 //! let folder = tempfile::tempdir()?;
 //! let settings = TrainSettings { steps: 200, warmup: 10, lr: 0.1, ..Default::default() };
-//! let directory = RunDirectory::create(folder.path().join("doubling"))?;
-//! directory.write_config(&settings)?;
+//! let contents = NewRun::new(&settings, &Environment::collect("doubling", "0.1.0", "cpu"))?;
+//! let directory = RunDirectory::create(folder.path().join("doubling"), &contents)?;
 //! let model = LinearConfig::new(1, 1).init(&Default::default());
-//! let mut trainer = Trainer::start(directory, &settings.clone(), settings, model, Doubling)?;
+//! // The first `&settings` is what a resumed run must agree with; an experiment gives all its settings there.
+//! let mut trainer = Trainer::start(directory, &settings, &settings, model, Doubling)?;
 //! while !trainer.is_finished() {
 //!     trainer.advance()?;
 //! }

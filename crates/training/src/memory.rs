@@ -62,13 +62,21 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        let (old_size, address) = (layout.size(), pointer.addr());
         // SAFETY: the caller's contract is the same.
         let new = unsafe { MiMalloc.realloc(pointer, layout, new_size) };
         // On failure the old block stays as it was.
-        if !new.is_null() {
-            // Grown first, so that the count cannot pass below zero.
+        if new.is_null() {
+            return new;
+        }
+        if new.addr() != address {
+            // The old block was there until its content had been copied.
             grow(new_size);
-            CURRENT.fetch_sub(layout.size(), Relaxed);
+            CURRENT.fetch_sub(old_size, Relaxed);
+        } else if new_size > old_size {
+            grow(new_size - old_size);
+        } else {
+            CURRENT.fetch_sub(old_size - new_size, Relaxed);
         }
         new
     }

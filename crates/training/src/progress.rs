@@ -48,6 +48,10 @@ impl Progress {
 
     fn with_mode(mode: Mode) -> Self {
         let target = if mode == Mode::Bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self::on(target, mode)
+    }
+
+    fn on(target: ProgressDrawTarget, mode: Mode) -> Self {
         Self { bars: MultiProgress::with_draw_target(target), mode }
     }
 
@@ -98,7 +102,8 @@ impl RunProgress {
             }
             Mode::Lines if report.evaluation.is_some() => {
                 let made = report.step.saturating_sub(self.done).max(1) as f64;
-                let left = self.started.elapsed().as_secs_f64() / made * (report.steps - report.step) as f64;
+                let left =
+                    self.started.elapsed().as_secs_f64() / made * report.steps.saturating_sub(report.step) as f64;
                 eprintln!("{}", plain_line(&self.name, report, self.rate, left));
             }
             Mode::Lines | Mode::Hidden => {}
@@ -145,6 +150,13 @@ fn human_duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
+    use indicatif::TermLike;
+
     use super::*;
 
     fn report() -> StepReport {
@@ -172,16 +184,67 @@ mod tests {
         assert_eq!(plain_line("a", &nothing, None, 59.6), "a: step 50/200, loss -  0 tok/s, 1 min 00 s left");
     }
 
+    /// A terminal that only remembers what was written to it.
+    #[derive(Clone, Debug, Default)]
+    struct Screen(Arc<Mutex<String>>);
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            120
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
     fn several_runs_are_shown_side_by_side() {
-        for mode in [Mode::Hidden, Mode::Bars] {
-            let progress = Progress::with_mode(mode);
-            let mut runs: Vec<_> = ["off", "ancre"].map(|name| progress.run(name, 10, 200)).into();
-            for run in &mut runs {
-                run.update(&report());
-            }
-            progress.message("a message");
-            runs.into_iter().for_each(RunProgress::finish);
+        let screen = Screen::default();
+        let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
+        let progress = Progress::on(target, Mode::Bars);
+        let mut runs: Vec<_> = ["off", "ancre"].map(|name| progress.run(name, 10, 200)).into();
+        for (run, loss) in runs.iter_mut().zip([2.5, 1.25]) {
+            run.update(&StepReport { loss: Some(loss), ..report() });
         }
+        screen.0.lock().unwrap().clear();
+        runs.into_iter().for_each(RunProgress::finish);
+        let shown = screen.0.lock().unwrap().clone();
+        for part in ["off", "ancre", "50/200", "loss 2.5000", "loss 1.2500", "16.4k tok/s"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+
+    #[test]
+    fn the_largest_sizes_can_be_shown() {
+        for mode in [Mode::Bars, Mode::Lines] {
+            let progress = Progress::on(ProgressDrawTarget::term_like(Box::new(Screen::default())), mode);
+            let mut run = progress.run("a", usize::MAX - 1, usize::MAX);
+            run.update(&StepReport { step: usize::MAX, steps: usize::MAX, tokens: u64::MAX, ..report() });
+            run.update(&StepReport { step: 0, steps: usize::MAX, seconds: 0.0, ..report() });
+            run.finish();
+        }
+        assert_eq!(human_duration(f64::INFINITY), format!("{} h 00 min", u64::MAX / 3600));
     }
 }

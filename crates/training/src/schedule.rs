@@ -92,7 +92,43 @@ impl Default for Schedule {
     }
 }
 
+/// A number of a schedule is out of range.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("the schedule's {name} is {value}, but must be {range}")]
+pub struct ScheduleError {
+    /// Which number.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// What it may be.
+    pub range: &'static str,
+}
+
+/// More waves than this are more than one a step, and far more would give no number at all.
+const MAX_CYCLES: f64 = 1e6;
+
 impl Schedule {
+    /// # Errors
+    /// If a number is out of range; TOML can hold `nan` and `inf`, too.
+    pub fn validate(self) -> Result<(), ScheduleError> {
+        let ratio = |value: f64| match (0.0..=1.0).contains(&value) {
+            true => Ok(()),
+            false => Err(ScheduleError { name: "min_ratio", value, range: "a number from 0 to 1" }),
+        };
+        match self {
+            Self::Constant | Self::Linear => Ok(()),
+            Self::Cosine { min_ratio } => ratio(min_ratio),
+            Self::CosineCycles { cycles, min_ratio } if (0.0..=MAX_CYCLES).contains(&cycles) => ratio(min_ratio),
+            Self::CosineCycles { cycles, .. } => {
+                Err(ScheduleError { name: "cycles", value: cycles, range: "a number from 0 to a million" })
+            }
+            Self::CosineRestarts { restarts: 0 } => {
+                Err(ScheduleError { name: "restarts", value: 0.0, range: "a whole number of at least 1" })
+            }
+            Self::CosineRestarts { .. } => Ok(()),
+        }
+    }
+
     /// The factor by which the peak rate is multiplied at `step` (counted from 0) of a run of `total` steps.
     ///
     /// Defined for every step, also past `total`. A `total` of 0 is read as 1.
@@ -173,11 +209,9 @@ impl FromStr for Schedule {
         let kind = parts.next().unwrap_or_default();
         let mut number = |name: &str, default: Option<f64>| match parts.next() {
             None => default.ok_or_else(|| error(format!("{kind} needs {name}"))),
-            Some(part) => part
-                .parse::<f64>()
-                .ok()
-                .filter(|value| value.is_finite() && *value >= 0.0)
-                .ok_or_else(|| error(format!("{name} must be a number of at least 0, not `{part}`"))),
+            Some(part) => {
+                part.parse::<f64>().ok().ok_or_else(|| error(format!("{name} must be a number, not `{part}`")))
+            }
         };
         let schedule = match kind {
             "constant" => Self::Constant,
@@ -188,17 +222,18 @@ impl FromStr for Schedule {
             }
             "cosine-restarts" => {
                 let count = number("COUNT", None)?;
-                if count.fract() != 0.0 || count < 1.0 || count > f64::from(u32::MAX) {
+                if count.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(&count) {
                     return Err(error("COUNT must be a whole number of at least 1".into()));
                 }
                 Self::CosineRestarts { restarts: count as u32 }
             }
             _ => return Err(error("unknown kind".into())),
         };
-        match parts.next() {
-            Some(rest) => Err(error(format!("`{rest}` is too much"))),
-            None => Ok(schedule),
+        if let Some(rest) = parts.next() {
+            return Err(error(format!("`{rest}` is too much")));
         }
+        schedule.validate().map_err(|out_of_range| error(out_of_range.to_string()))?;
+        Ok(schedule)
     }
 }
 
@@ -254,11 +289,44 @@ mod tests {
 
     #[test]
     fn texts_that_name_no_schedule_are_refused_with_the_choices() {
-        for text in
-            ["", "cos", "cosine:x", "cosine:-1", "cosine:0.1:2", "cosine-restarts:0", "cosine-cycles", "cosine:nan"]
-        {
+        for text in [
+            "",
+            "cos",
+            "cosine:x",
+            "cosine:-1",
+            "cosine:0.1:2",
+            "cosine-restarts:0",
+            "cosine-cycles",
+            "cosine:nan",
+            "cosine:1.5",
+            "cosine-cycles:inf",
+            "cosine-restarts:0.5",
+            "cosine-restarts:nan",
+            "cosine-restarts:-1",
+        ] {
             let message = text.parse::<Schedule>().unwrap_err().to_string();
             assert!(message.contains("constant, linear, cosine"), "{message}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_named() {
+        let cycles = |cycles, min_ratio| Schedule::CosineCycles { cycles, min_ratio };
+        for (schedule, name) in [
+            (Schedule::Cosine { min_ratio: f64::NAN }, "min_ratio is NaN"),
+            (Schedule::Cosine { min_ratio: -0.1 }, "min_ratio is -0.1"),
+            (Schedule::Cosine { min_ratio: 1.1 }, "min_ratio is 1.1"),
+            (cycles(0.5, f64::INFINITY), "min_ratio is inf"),
+            (cycles(f64::NAN, 0.1), "cycles is NaN"),
+            (cycles(f64::INFINITY, 0.1), "cycles is inf"),
+            (cycles(-0.5, 0.1), "cycles is -0.5"),
+            (Schedule::CosineRestarts { restarts: 0 }, "restarts is 0"),
+        ] {
+            let message = schedule.validate().unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains("must be"), "{message}");
+        }
+        for schedule in [Schedule::Cosine { min_ratio: 0.0 }, cycles(0.0, 1.0), Schedule::Constant, Schedule::Linear] {
+            schedule.validate().unwrap();
         }
     }
 
@@ -283,6 +351,17 @@ mod tests {
         fn multipliers_lie_between_zero_and_one(
             schedule in any_schedule(), step in 0usize..200, warmup in 0usize..40, total in 0usize..90, from_zero: bool,
         ) {
+            let value = schedule.multiplier(step, Warmup { steps: warmup, from_zero }, total);
+            prop_assert!((0.0..=1.0 + 1e-12).contains(&value), "{value}");
+        }
+
+        #[test]
+        fn any_size_has_a_finite_multiplier(
+            schedule in any_schedule(),
+            sizes in prop::array::uniform3(prop_oneof![any::<usize>(), (0..3usize).prop_map(|below| usize::MAX - below)]),
+            from_zero: bool,
+        ) {
+            let [step, warmup, total] = sizes;
             let value = schedule.multiplier(step, Warmup { steps: warmup, from_zero }, total);
             prop_assert!((0.0..=1.0 + 1e-12).contains(&value), "{value}");
         }

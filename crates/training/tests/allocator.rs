@@ -32,6 +32,21 @@ fn bytes_are_counted_through_allocation_growth_and_release() {
     assert!(peak_bytes() >= start + 8 * MIB && peak_bytes() <= start + 12 * MIB + NOISE);
     drop(black_box(block));
     assert_near(current_bytes(), start);
+
+    // Regression: a block that is resized where it lies counted as two for a moment.
+    let mut block: Vec<u8> = black_box(Vec::with_capacity(8 * MIB));
+    let address = block.as_ptr();
+    reset_peak();
+    block.shrink_to(6 * MIB);
+    assert_eq!(block.as_ptr(), address, "mimalloc shrinks in place down to half");
+    assert_near(current_bytes(), start + 6 * MIB);
+    assert_near(peak_bytes(), start + 8 * MIB);
+    block.reserve_exact(6 * MIB + MIB / 2);
+    assert_near(current_bytes(), start + 6 * MIB + MIB / 2);
+    assert_eq!(block.as_ptr(), address, "and grows in place within what the block had");
+    assert_near(peak_bytes(), start + 8 * MIB);
+    drop(black_box(block));
+    assert_near(current_bytes(), start);
     reset_peak();
     assert_near(peak_bytes(), start);
     let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| drop(black_box(vec![1u8; MIB])))).collect();

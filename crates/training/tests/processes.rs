@@ -5,7 +5,7 @@
 #![cfg(unix)]
 
 use std::{
-    env,
+    env, fs,
     io::{BufRead, BufReader, Read, stdin},
     os::unix::process::ExitStatusExt,
     path::PathBuf,
@@ -14,7 +14,7 @@ use std::{
 
 use training::{
     interrupt::Interrupt,
-    run_directory::{RunDirectory, RunDirectoryError},
+    run_directory::{Environment, NewRun, RunDirectory, RunDirectoryError},
 };
 
 const PATH: &str = "TRAINING_TEST_PATH";
@@ -48,7 +48,9 @@ fn a_killed_process_releases_its_run() {
     let mut holder = child("child_holds_a_run", path.to_str().unwrap());
     let mut output = BufReader::new(holder.stdout.take().unwrap());
     wait_for(&mut output, "holding");
+    // The lock was taken before the directory got its name.
     assert!(matches!(RunDirectory::open(&path), Err(RunDirectoryError::Locked { .. })));
+    assert!(matches!(RunDirectory::create(&path, &contents()), Err(RunDirectoryError::Exists { .. })));
     holder.kill().unwrap();
     assert_eq!(holder.wait().unwrap().signal(), Some(9));
     RunDirectory::open(&path).unwrap();
@@ -58,10 +60,37 @@ fn a_killed_process_releases_its_run() {
 #[ignore = "the program of another test"]
 fn child_holds_a_run() {
     let Some(path) = env::var_os(PATH) else { return };
-    let run = RunDirectory::create(PathBuf::from(path)).unwrap();
-    run.write_config(&toml::Table::new()).unwrap();
+    let _run = RunDirectory::create(PathBuf::from(path), &contents()).unwrap();
     println!("\nholding");
     stay();
+}
+
+#[test]
+fn of_several_processes_one_makes_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let children: Vec<_> = (0..4).map(|_| child("child_tries_to_make_a_run", path.to_str().unwrap())).collect();
+    let outputs = children.into_iter().map(|child| child.wait_with_output().unwrap().stdout);
+    let outputs: Vec<_> = outputs.map(|output| String::from_utf8(output).unwrap()).collect();
+    let count = |word: &str| outputs.iter().filter(|output| output.lines().any(|line| line == word)).count();
+    assert_eq!((count("made"), count("refused")), (1, 3), "{outputs:?}");
+    RunDirectory::open(&path).unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+#[ignore = "the program of another test"]
+fn child_tries_to_make_a_run() {
+    let Some(path) = env::var_os(PATH) else { return };
+    match RunDirectory::create(PathBuf::from(path), &contents()) {
+        Ok(_run) => println!("\nmade"),
+        Err(RunDirectoryError::Exists { .. } | RunDirectoryError::Locked { .. }) => println!("\nrefused"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn contents() -> NewRun {
+    NewRun::new(&toml::Table::new(), &Environment::collect("test", "1", "cpu")).unwrap()
 }
 
 #[test]

@@ -4,22 +4,21 @@
 use std::path::{Path, PathBuf};
 
 use ancre::Arm;
-use anyhow::{Context, Result};
-use burn::{module::Module, tensor::backend::AutodiffBackend};
+use anyhow::{Context, Result, bail};
+use burn::tensor::backend::AutodiffBackend;
 use fused_ops::FusedOps;
 use serde::{Deserialize, Serialize};
 use training::{
     interrupt::Interrupt,
-    memory,
     progress::{Progress, RunProgress},
-    run_directory::{Environment, RunDirectory, RunPaths},
-    trainer::RunEnd,
+    run_directory::{RunDirectory, RunPaths},
+    trainer::{RunEnd, TrainError},
 };
 
 use crate::{
     data::TextData,
     model::LlamaConfig,
-    run::{self, ArmSummary, LlmTrainer},
+    run::{self, ArmSummary, LlmTrainer, StepMemory},
     settings::Settings,
 };
 
@@ -73,15 +72,12 @@ pub fn arm_path(comparison: &Path, arm: &Arm, seed: u64) -> PathBuf {
 /// Makes the directory of a comparison, or takes hold of the one that is there.
 ///
 /// # Errors
-/// If it exists and is not of this comparison, or cannot be made.
+/// If it exists, cannot be made, or another process has it.
 pub fn open_directory(path: &Path, comparison: &Comparison, resume: bool, device: &str) -> Result<RunDirectory> {
     if resume {
         return Ok(RunDirectory::open(path)?);
     }
-    let directory = RunDirectory::create(path)?;
-    directory.write_environment(&Environment::collect(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), device))?;
-    directory.write_config(comparison)?;
-    Ok(directory)
+    Ok(RunDirectory::create(path, &run::new_run(comparison, device)?)?)
 }
 
 /// Reads the comparison in a directory.
@@ -89,9 +85,14 @@ pub fn open_directory(path: &Path, comparison: &Comparison, resume: bool, device
 /// # Errors
 /// If there is none.
 pub fn read(path: &Path) -> Result<Comparison> {
-    RunPaths::new(path)
-        .read_config()
-        .with_context(|| format!("{} is not the directory of a comparison", path.display()))
+    let paths = RunPaths::new(path);
+    if !paths.config().is_file() {
+        bail!("{} is not the directory of a run: it has no config.toml", path.display());
+    }
+    if paths.read_config::<Settings>().is_ok() {
+        bail!("{} is one run, not a comparison: use `train --resume {}`", path.display(), path.display());
+    }
+    Ok(paths.read_config()?)
 }
 
 /// A run under way.
@@ -100,10 +101,7 @@ struct Running<B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps> {
     bar: RunProgress,
     path: PathBuf,
     settings: Settings,
-    /// Steps made by this process.
-    steps_here: usize,
-    /// Largest number of bytes that a step held beyond what was there before it.
-    transient: u64,
+    memory: StepMemory,
 }
 
 /// Makes all runs of a comparison that are not finished yet.
@@ -158,7 +156,7 @@ where
     }
     let name = if comparison.seeds > 1 { format!("{arm} #{seed}") } else { arm.to_string() };
     let bar = progress.run(&name, trainer.step(), settings.training.steps);
-    Ok(Running { trainer, bar, path, settings, steps_here: 0, transient: 0 })
+    Ok(Running { trainer, bar, path, settings, memory: StepMemory::default() })
 }
 
 /// Advances the run that is furthest behind until all are finished.
@@ -174,11 +172,9 @@ where
             return Ok(RunEnd::Interrupted);
         }
         let run = &mut running[next];
-        if !run.trainer.is_finished() {
-            run.step()?;
-        }
-        if run.trainer.is_finished() {
-            running.swap_remove(next).finish()?;
+        let diverged = if run.trainer.is_finished() { None } else { run.step()? };
+        if diverged.is_some() || run.trainer.is_finished() {
+            running.swap_remove(next).finish(diverged)?;
         }
     }
     Ok(RunEnd::Finished)
@@ -188,31 +184,30 @@ impl<B> Running<B>
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
-    fn step(&mut self) -> Result<()> {
-        let before = memory::current_bytes();
-        memory::reset_peak();
-        let report = self
-            .trainer
-            .advance()
-            .with_context(|| format!("arm {}, seed {}", self.settings.model.arm, self.settings.seed))?;
-        self.bar.update(&report);
-        self.steps_here += 1;
-        // The first steps make moments and work space that stay; evaluations and checkpoints are not the step's.
-        let every = self.settings.training.checkpoint_every;
-        let saved = every > 0 && report.step.is_multiple_of(every);
-        if self.steps_here > 2 && report.evaluation.is_none() && !saved {
-            self.transient = self.transient.max(memory::peak_bytes().saturating_sub(before) as u64);
+    /// Makes a step; says why, if the run has diverged.
+    fn step(&mut self) -> Result<Option<String>> {
+        self.memory.begin();
+        match self.trainer.advance() {
+            Ok(report) => {
+                self.memory.end(&report, &self.settings);
+                self.bar.update(&report);
+                Ok(None)
+            }
+            // One arm that diverges at a learning rate is a result; the others go on.
+            Err(error @ (TrainError::NonFiniteLoss { .. } | TrainError::NonFiniteGradient { .. })) => {
+                Ok(Some(error.to_string()))
+            }
+            Err(error) => {
+                let arm = &self.settings.model.arm;
+                Err(anyhow::Error::from(error).context(format!("arm {arm}, seed {}", self.settings.seed)))
+            }
         }
-        Ok(())
     }
 
-    fn finish(self) -> Result<()> {
-        let weights = self.trainer.model().num_params() as u64 * 4;
-        let resident = weights + self.trainer.optimizer().state_bytes() as u64;
-        // Without a counting allocator there is nothing to report.
-        let peak = if self.transient == 0 { 0 } else { resident + self.transient };
+    fn finish(self, diverged: Option<String>) -> Result<()> {
+        let peak = self.memory.peak(&self.trainer);
         let finished = self.trainer.finish()?;
-        ArmSummary::new(&self.settings, finished.model.connections(), peak)?.write(&self.path)?;
+        ArmSummary::new(&self.settings, finished.model.connections(), peak, diverged)?.write(&self.path)?;
         self.bar.finish();
         Ok(())
     }

@@ -8,8 +8,20 @@ use thiserror::Error;
 
 use crate::settings::DataSettings;
 
-/// Rows of an evaluation batch; the authors' convention averages over batches of this size.
-const EVALUATION_ROWS: usize = 64;
+/// Tokens that an evaluation puts through the model at once, in at most this many rows.
+const EVALUATION_TOKENS: usize = 4096;
+const MAX_EVALUATION_ROWS: usize = 64;
+
+// Both crates mark what is no target by PyTorch's number, without knowing of each other.
+const _: () = assert!(datasets::text::IGNORE as i64 == fused_ops::IGNORE_TARGET);
+
+/// Rows of an evaluation batch: about 4096 tokens, and no fewer than a micro-batch. The authors' convention averages
+/// over batches of this size.
+pub fn evaluation_rows(settings: &DataSettings) -> usize {
+    (EVALUATION_TOKENS / settings.context.max(1))
+        .clamp(1, MAX_EVALUATION_ROWS)
+        .max(settings.micro_batch.min(MAX_EVALUATION_ROWS))
+}
 
 /// Tokenized text, ready for batches. Arms and seeds of a comparison share it.
 #[derive(Clone, Debug)]
@@ -24,6 +36,7 @@ pub struct TextData {
     pub held_out: Arc<Vec<Batch>>,
     /// What all held-out rows hold.
     pub held_out_stats: RowStats,
+    held_out_fingerprint: u32,
 }
 
 /// What a run says about its text.
@@ -45,7 +58,9 @@ pub enum DataError {
     #[error(transparent)]
     Text(#[from] TextError),
     /// Nothing is held out.
-    #[error("no text is held out to evaluate on: give --validation FILE, or a larger --held-out share")]
+    #[error(
+        "no text is held out to evaluate on: give --validation FILE, or a larger share with --set data.held_out=0.2"
+    )]
     NothingHeldOut,
     /// The tokenizer has more tokens than the model.
     #[error(
@@ -90,6 +105,7 @@ impl TextData {
         Ok(Self {
             corpus: CorpusSummary { text: corpus.to_string() },
             held_out_stats: held_out.stats(),
+            held_out_fingerprint: held_out.fingerprint(),
             held_out: Arc::new(spread(&held_out, settings)?),
             tokenizer: Arc::new(tokenizer),
             train: Arc::new(train),
@@ -109,28 +125,21 @@ impl TextData {
         }
     }
 
-    /// A number that changes with the text or the tokenizer, so that a run is not resumed on other data.
+    /// A text that changes with the rows on either side, so that a run is not resumed on other data.
     pub fn fingerprint(&self) -> String {
-        let held_out: u64 = self.held_out.iter().map(|batch| batch.target_bytes + batch.inputs.len() as u64).sum();
-        format!("{:08x}-{held_out:x}", self.train.fingerprint())
+        format!("{:08x}-{:08x}", self.train.fingerprint(), self.held_out_fingerprint)
     }
 }
 
 /// Held-out batches that hold about as many tokens as the settings ask for, spread evenly over all rows.
 fn spread(rows: &Rows, settings: &DataSettings) -> Result<Vec<Batch>, TextError> {
+    let at_once = evaluation_rows(settings);
     let wanted = match settings.evaluation_tokens {
         0 => usize::MAX,
         tokens => tokens.div_ceil(settings.context).max(1),
     };
-    let rows_at_once = EVALUATION_ROWS.min(wanted);
-    let batches = rows.evaluation_batches(rows_at_once)?;
-    let (all, wanted) = (batches.len(), wanted.div_ceil(rows_at_once));
-    if wanted >= all {
-        return Ok(batches.collect());
-    }
-    // Batch k of n is the one at the middle of the k-th of n equal parts.
-    let chosen: Vec<usize> = (0..wanted).map(|k| (2 * k + 1) * all / (2 * wanted)).collect();
-    Ok(batches.enumerate().filter(|(i, _)| chosen.binary_search(i).is_ok()).map(|(_, batch)| batch).collect())
+    let at_once = at_once.min(wanted);
+    rows.spread_batches(at_once, wanted.div_ceil(at_once))
 }
 
 /// Inputs and targets of a batch, each `[rows, context]`.

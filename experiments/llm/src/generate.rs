@@ -46,7 +46,8 @@ pub fn generate<B: FusedOps>(
         let length = tokens.len();
         let tokens = Tensor::<B, 2, Int>::from_data(TensorData::new(tokens, [1, length]), device);
         let logits = model.forward(tokens).narrow(0, length - 1, 1);
-        let logits: Vec<f64> = logits.into_data().iter::<f64>().collect();
+        // A model may have more entries than the tokenizer has tokens.
+        let logits: Vec<f64> = logits.into_data().iter::<f64>().take(tokenizer.vocabulary_size()).collect();
         let next = choose(&logits, sampling.temperature, rng.random());
         if Some(next) == tokenizer.end_of_text() {
             break;

@@ -48,14 +48,16 @@ impl Preset {
         match self {
             Self::Smoke => "seconds: does everything run?",
             Self::Cpu => "minutes on two cores; the layouts already differ",
-            Self::Llama60M | Self::Llama130M | Self::Llama350M | Self::Llama1B => "the paper's model and recipe",
+            Self::Llama60M | Self::Llama130M | Self::Llama350M | Self::Llama1B => {
+                "the paper's model and recipe, in f32 (the paper: bf16)"
+            }
         }
     }
 
     /// The settings, with ANCRe as the arm and seed 0.
     pub fn settings(self) -> Settings {
         match self {
-            Self::Smoke => small([32, 88, 4, 2], [48, 8, 60], 4e-3, 20, 4096),
+            Self::Smoke => small([32, 88, 4, 2], [48, 8, 60], 4e-3, 15, 4096),
             Self::Cpu => small([64, 172, 12, 4], [64, 8, 600], 4e-3, 50, 32_768),
             Self::Llama60M => paper([512, 1376, 8, 8], 10_000, 5e-3),
             Self::Llama130M => paper([768, 2048, 12, 12], 20_000, 1e-3),
@@ -107,6 +109,11 @@ fn data(tokenizer: TokenizerSpec, rows: RowMode, context: usize, batch: usize, m
     }
 }
 
+/// What weight decay leaves alone: gains and connections.
+fn undecayed() -> ParameterGroup {
+    ParameterGroup::without_decay(["*norm.weight", "connections.*"])
+}
+
 /// Bytes of the embedded text in packed rows; AdamW (.9, .95) with decay .1 on matrices, clipping at 1, cosine to a tenth.
 /// `[context, batch, steps]`.
 fn small(
@@ -119,7 +126,7 @@ fn small(
     let optimizer = OptimizerSettings {
         rule: Rule::AdamW { beta1: 0.9, beta2: 0.95, eps: 1e-8, amsgrad: false },
         weight_decay: 0.1,
-        groups: vec![ParameterGroup::without_decay(["*norm.weight", "connections.*"])],
+        groups: vec![undecayed()],
     };
     Settings {
         seed: 0,
@@ -164,7 +171,8 @@ fn paper(sizes: [usize; 4], steps: usize, lr: f64) -> Settings {
             schedule: Schedule::default(),
             warmup: steps / 10,
             warmup_from_zero: true,
-            optimizer: OptimizerSettings::default(),
+            // The group matters only to those who set a decay.
+            optimizer: OptimizerSettings { groups: vec![undecayed()], ..OptimizerSettings::default() },
             clip: None,
             accumulation: Accumulation::Equal,
             log_every: 10,

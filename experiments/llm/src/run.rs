@@ -7,20 +7,25 @@ use std::{
 
 use ancre::Connections;
 use anyhow::{Context, Result, bail};
-use burn::tensor::backend::{AutodiffBackend, Backend};
-use connection_layout::Direction;
+use burn::{
+    module::Module,
+    tensor::{
+        DType,
+        backend::{AutodiffBackend, Backend},
+    },
+};
 use fused_ops::FusedOps;
 use serde::{Deserialize, Serialize};
 use training::{
     checkpoint::CheckpointStore,
-    memory::MemoryEstimate,
+    memory::{self, MemoryEstimate},
     parameters,
-    run_directory::{Environment, RunDirectory, RunPaths, atomic_write},
-    trainer::Trainer,
+    run_directory::{Environment, NewRun, RunDirectory, RunPaths, atomic_write},
+    trainer::{StepReport, Trainer},
 };
 
 use crate::{
-    data::TextData,
+    data::{self, TextData},
     model::{
         Llama,
         state_dict::{self, LoadReport},
@@ -70,36 +75,33 @@ where
     let task = LanguageModelling::new(settings, data, device)?;
     let mut model = Llama::<B>::new(&settings.model, settings.seed, device)?;
     let identity = Identity { settings, data: data.fingerprint() };
-    let training = settings.training.clone();
+    let training = &settings.training;
     let paths = RunPaths::new(path);
+    // What a killed writer left half-written is no checkpoint: the run then begins again, from the same weights.
+    let has_checkpoint = || CheckpointStore::view(&paths.checkpoints()).newest().is_some();
     if let Some(file) = &settings.init_from
-        && (start == Start::New || is_empty(&paths.checkpoints()))
+        && (start == Start::New || !has_checkpoint())
     {
         let stored = state_dict::read(file)?;
         let (loaded, report) =
             state_dict::into_model(model, &stored).with_context(|| format!("{} does not fit", file.display()))?;
+        notes.push(format!("initial weights: {} ({} tensors)", file.display(), stored.len()));
         notes.extend(describe(&report, file));
         model = loaded;
     }
     let mut trainer = match start {
         Start::New => {
-            let directory = RunDirectory::create(path)?;
-            directory.write_environment(&Environment::collect(
-                env!("CARGO_PKG_NAME"),
-                env!("CARGO_PKG_VERSION"),
-                &B::name(device),
-            ))?;
-            keep_tokenizer(&paths, data)?;
-            // Last, since it is what makes the directory one of a run.
-            directory.write_config(settings)?;
-            Trainer::start(directory, &identity, training, model, task)?
+            let mut contents = new_run(settings, &B::name(device))?;
+            if let Some(json) = data.tokenizer.to_json()? {
+                contents = contents.with_file(TOKENIZER, json.into_bytes())?;
+            }
+            Trainer::start(RunDirectory::create(path, &contents)?, &identity, training, model, task)?
         }
         Start::Resume { allow_changes } => {
             Trainer::resume(RunDirectory::open(path)?, &identity, training, model, task, allow_changes)?
         }
     };
-    // Micro-batches share the cores where kernels run on them (the CPU is the only backend with fused kernels).
-    if <B::InnerBackend as FusedOps>::fused(burn::tensor::DType::F32) {
+    if on_cpu::<B>() {
         trainer.set_workers(workers(settings))?;
     }
     // Every arm has the same optimizer settings, and not every arm has connections with parameters.
@@ -123,34 +125,17 @@ pub fn begin_or_continue<B>(
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
-    if path.is_dir() && !RunPaths::new(path).config().exists() {
-        clear_unstarted(path)?;
-    }
     let start = if path.is_dir() { Start::Resume { allow_changes: false } } else { Start::New };
     begin(path, start, settings, data, device, notes)
 }
 
-/// Removes the directory of a run that was killed before it had begun: one that has no settings yet, and nothing but what
-/// is made before them. Nothing else is ever removed.
-fn clear_unstarted(path: &Path) -> Result<()> {
-    let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
-    for entry in entries {
-        let entry = entry.with_context(|| format!("cannot read {}", path.display()))?.path();
-        let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let known = ["lock", ".lock", "environment.json", TOKENIZER].contains(&name) || name.contains(".tmp");
-        let removed = match entry.is_dir() {
-            true => fs::remove_dir(&entry),
-            false if known => fs::remove_file(&entry),
-            false => bail!("{} is in the way: it is not of a run that has begun; move it away", entry.display()),
-        };
-        removed.with_context(|| format!("cannot remove {}", entry.display()))?;
-    }
-    fs::remove_dir(path).with_context(|| format!("cannot remove {}", path.display()))
-}
-
-/// Whether a folder is missing or has nothing in it.
-fn is_empty(folder: &Path) -> bool {
-    fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
+/// What a new directory begins with: settings and the facts about this process.
+///
+/// # Errors
+/// If the settings cannot be written as TOML.
+pub fn new_run(settings: &impl Serialize, device: &str) -> Result<NewRun> {
+    let environment = Environment::collect(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), device);
+    Ok(NewRun::new(settings, &environment)?)
 }
 
 /// What loading weights found, as sentences.
@@ -175,16 +160,6 @@ fn describe(report: &LoadReport, file: &Path) -> Vec<String> {
     notes
 }
 
-/// Keeps the tokenizer with the run, so that text can be generated without the training documents.
-fn keep_tokenizer(paths: &RunPaths, data: &TextData) -> Result<()> {
-    if let Some(json) = data.tokenizer.to_json()? {
-        let path = paths.root().join(TOKENIZER);
-        atomic_write(&path, |file| std::io::Write::write_all(file, json.as_bytes()))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
-}
-
 /// The tokenizer's file in a run directory; there is none for bytes.
 pub const TOKENIZER: &str = "tokenizer.json";
 
@@ -196,15 +171,19 @@ pub struct ArmSummary {
     /// The seed.
     pub seed: u64,
     /// Parameters of the model without its connections.
-    pub parameters: usize,
+    pub parameters: u64,
     /// Parameters of the connections that are trained.
     pub connection_parameters: usize,
     /// Final coefficients, one row a layer.
     pub coefficients: Vec<Vec<f64>>,
-    /// Entropy of each row in nats; none where a coefficient is negative.
+    /// Entropy in nats of each softmax that has a choice; none for arms without a softmax.
     pub entropies: Option<Vec<f64>>,
-    /// Largest number of bytes that training the arm held at once: its parameters, moments, gradients and activations.
-    pub peak_memory_bytes: u64,
+    /// Largest number of bytes that a training step held at once: parameters, moments, gradients and activations.
+    /// Unknown on a GPU, and where a run was resumed just before its end.
+    pub peak_memory_bytes: Option<u64>,
+    /// Why the run ended early, if it diverged; its last numbers are those before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diverged: Option<String>,
 }
 
 impl ArmSummary {
@@ -217,16 +196,23 @@ impl ArmSummary {
     ///
     /// # Errors
     /// If the connections cannot be counted, which a model in hand rules out.
-    pub fn new<B: Backend>(settings: &Settings, connections: &Connections<B>, peak: u64) -> Result<Self> {
-        let coefficients = connections.coefficients();
+    pub fn new<B: Backend>(
+        settings: &Settings,
+        connections: &Connections<B>,
+        peak_memory_bytes: Option<u64>,
+        diverged: Option<String>,
+    ) -> Result<Self> {
+        // They are finite but for a run that diverged, of which there is nothing to show.
+        let rows = connections.coefficients().map(|c| c.rows().map(<[f64]>::to_vec).collect());
         Ok(Self {
             arm: settings.model.arm.to_string(),
             seed: settings.seed,
             parameters: settings.model.parameters(),
             connection_parameters: settings.model.connections().trained_parameters()?,
-            entropies: coefficients.entropies(Direction::Incoming).ok(),
-            coefficients: coefficients.rows().map(<[f64]>::to_vec).collect(),
-            peak_memory_bytes: peak,
+            entropies: connections.entropies(),
+            coefficients: rows.unwrap_or_default(),
+            peak_memory_bytes,
+            diverged,
         })
     }
 
@@ -259,18 +245,24 @@ impl ArmSummary {
 pub fn load<B: FusedOps>(path: &Path, device: &B::Device) -> Result<(Settings, Llama<B>, usize)> {
     let arms = path.join("arms");
     if arms.is_dir() {
-        let names: Vec<String> = fs::read_dir(&arms)
+        let mut names: Vec<String> = fs::read_dir(&arms)
             .map(|entries| entries.flatten().map(|e| e.path().display().to_string()).collect())
             .unwrap_or_default();
+        names.sort();
         bail!("{} is a comparison: name one of its arms\n  {}", path.display(), names.join("\n  "));
     }
     let paths = RunPaths::new(path);
-    let mut settings: Settings = paths.read_config()?;
-    if !paths.checkpoints().is_dir() {
-        bail!("{} has no checkpoints yet", path.display());
+    if !paths.config().is_file() {
+        bail!("{} is not the directory of a run: it has no config.toml", path.display());
     }
-    let store = CheckpointStore::open(&paths.checkpoints(), settings.training.keep_checkpoints)?;
-    let Some(found) = store.load_newest()? else { bail!("{} has no checkpoints yet", path.display()) };
+    let mut settings: Settings = paths.read_config()?;
+    // Only looks: the run may be under way in another process.
+    let Some(found) = CheckpointStore::view(&paths.checkpoints()).load_newest()? else {
+        bail!("{} has no checkpoint yet", path.display());
+    };
+    for (_, damage) in &found.damaged {
+        eprintln!("note: {damage}; taking {} instead", found.path.display());
+    }
     // The vocabulary that was taken from the tokenizer is that of the stored embedding.
     if settings.model.vocabulary == 0
         && let Some(embedding) = found.checkpoint.model.iter().find(|t| t.name == "embed_tokens.weight")
@@ -284,23 +276,73 @@ pub fn load<B: FusedOps>(path: &Path, device: &B::Device) -> Result<(Settings, L
 
 /// How many micro-batches go through the model at the same time on the CPU.
 fn workers(settings: &Settings) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    cores.min(settings.accumulation()).max(1)
+    cores().min(settings.accumulation()).max(1)
 }
 
-/// What a run will hold in memory, for `arms` runs at once.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// What a run will hold in main memory on the CPU, for `arms` runs at once: the larger of a training step and an
+/// evaluation, with weights and moments.
 pub fn memory_estimate(settings: &Settings, arms: usize) -> MemoryEstimate {
-    let parameters = settings.model.parameters() as u64 * 4;
-    let arms = arms as u64;
-    let at_once = workers(settings) as u64;
+    let (model, data) = (&settings.model, &settings.data);
+    let parameters = model.parameters().saturating_mul(4);
+    let (arms, at_once, cores) = (arms as u64, workers(settings) as u64, cores() as u64);
+    let evaluation_rows = data::evaluation_rows(data);
+    let evaluation = model.inference_bytes(evaluation_rows, data.context).saturating_mul(cores);
+    let gradients = parameters.saturating_mul(at_once + 1);
+    let activations = model.activation_bytes(data.micro_batch, data.context).saturating_mul(at_once);
     let mut estimate = MemoryEstimate::new();
+    estimate.add(format!("weights of {arms} run(s)"), parameters.saturating_mul(arms));
+    estimate.add("AdamW's two moments", parameters.saturating_mul(2 * arms));
+    if evaluation > gradients.saturating_add(activations) {
+        estimate.add(format!("evaluating {cores} x {evaluation_rows} x {} tokens", data.context), evaluation);
+    } else {
+        estimate.add("gradients of one step", gradients);
+        estimate.add(format!("activations of {at_once} x {} x {} tokens", data.micro_batch, data.context), activations);
+    }
     estimate
-        .add(format!("weights of {arms} run(s)"), arms * parameters)
-        .add("AdamW's two moments", arms * 2 * parameters)
-        .add("gradients of one step", (at_once + 1) * parameters)
-        .add(
-            format!("activations of {at_once} x {} x {} tokens", settings.data.micro_batch, settings.data.context),
-            at_once * settings.model.activation_bytes(settings.data.micro_batch, settings.data.context),
-        );
-    estimate
+}
+
+/// Follows how much memory the steps of a run take, between evaluations and checkpoints.
+#[derive(Debug, Default)]
+pub struct StepMemory {
+    steps: usize,
+    before: usize,
+    transient: u64,
+}
+
+impl StepMemory {
+    /// Call before a step.
+    pub fn begin(&mut self) {
+        self.before = memory::current_bytes();
+        memory::reset_peak();
+    }
+
+    /// Call after it.
+    pub fn end(&mut self, report: &StepReport, settings: &Settings) {
+        self.steps += 1;
+        let every = settings.training.checkpoint_every;
+        let saved = report.step == report.steps || (every > 0 && report.step.is_multiple_of(every));
+        // The first steps make moments and work space that stay; evaluations and checkpoints are not the step's.
+        if self.steps > 2 && report.evaluation.is_none() && !saved {
+            self.transient = self.transient.max(memory::peak_bytes().saturating_sub(self.before) as u64);
+        }
+    }
+
+    /// Bytes of weights and moments and of the largest step; unknown where tensors do not live in main memory, where no
+    /// allocator counts, or after too few steps.
+    pub fn peak<B>(&self, trainer: &LlmTrainer<B>) -> Option<u64>
+    where
+        B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+    {
+        let resident = trainer.model().num_params() as u64 * 4 + trainer.optimizer().state_bytes() as u64;
+        (on_cpu::<B>() && self.transient > 0).then(|| resident + self.transient)
+    }
+}
+
+/// Whether kernels run on the cores: the CPU backend is the only one with fused kernels.
+pub fn on_cpu<B: AutodiffBackend<InnerBackend: FusedOps>>() -> bool {
+    <B::InnerBackend as FusedOps>::fused(DType::F32)
 }

@@ -74,6 +74,16 @@ pub enum SettingsError {
         /// What would work.
         divisors: Vec<usize>,
     },
+    /// A size that no machine holds.
+    #[error("data.{name} is {size}: at most {limit} is possible")]
+    TooLarge {
+        /// Which size.
+        name: &'static str,
+        /// Its value.
+        size: usize,
+        /// The largest that is accepted.
+        limit: usize,
+    },
     /// Rows are longer than the model's positions.
     #[error(
         "data.context = {context} tokens are more than the model's {positions} positions: give a smaller --context, or \
@@ -101,8 +111,15 @@ impl Settings {
         if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
             return Err(SettingsError::Zero(name));
         }
+        const LIMIT: usize = 1 << 24;
+        if let Some((name, size)) = sizes.into_iter().find(|(_, size)| *size > LIMIT) {
+            return Err(SettingsError::TooLarge { name, size, limit: LIMIT });
+        }
         if !data.batch.is_multiple_of(data.micro_batch) {
-            let divisors = (1..=data.batch).filter(|d| data.batch.is_multiple_of(*d)).collect();
+            let mut divisors: Vec<usize> = (1..=data.batch).filter(|d| data.batch.is_multiple_of(*d)).collect();
+            divisors.sort_by_key(|d| d.abs_diff(data.micro_batch));
+            divisors.truncate(6);
+            divisors.sort_unstable();
             return Err(SettingsError::MicroBatch { micro: data.micro_batch, batch: data.batch, divisors });
         }
         if data.context > self.model.positions {

@@ -7,7 +7,6 @@ use burn::{
     optim::GradientsParams,
     tensor::{DType, Tensor, backend::AutodiffBackend, backend::Backend},
 };
-use connection_layout::Direction;
 use datasets::text::{Batch, BatchPlan, TextError, bits_per_byte};
 use fused_ops::FusedOps;
 use rayon::prelude::*;
@@ -57,9 +56,9 @@ pub mod metric {
     pub const AUTHORS_LOSS: &str = "authors_loss";
     /// `exp` of [`AUTHORS_LOSS`].
     pub const AUTHORS_PERPLEXITY: &str = "authors_perplexity";
-    /// Root mean square of the last state relative to the embeddings.
+    /// Root mean square of the last state relative to the embeddings, on the first held-out batch.
     pub const STREAM_GROWTH: &str = "stream_growth";
-    /// Mean entropy of the connections' rows that have a choice, in nats.
+    /// Mean entropy of the connections' softmaxes that have a choice, in nats.
     pub const CONNECTION_ENTROPY: &str = "connection_entropy";
     /// Euclidean norm of the gradient of the connections' parameters.
     pub const THETA_GRADIENT_NORM: &str = "theta_gradient_norm";
@@ -109,9 +108,9 @@ pub fn held_out_metrics<B: FusedOps>(
         None => 1.0,
     };
     let named = [
+        (metric::NATS_PER_BYTE, nats / bytes as f64),
         (metric::LOSS, loss),
         (metric::PERPLEXITY, loss.exp()),
-        (metric::NATS_PER_BYTE, nats / bytes as f64),
         (metric::BITS_PER_BYTE, bits_per_byte(nats, bytes)),
         (metric::AUTHORS_LOSS, authors),
         (metric::AUTHORS_PERPLEXITY, authors.exp()),
@@ -154,11 +153,8 @@ where
         if !connections.arm().is_learned() {
             return values;
         }
-        // Free scalars may be negative: they have no entropy.
-        if let Ok(entropies) = connections.coefficients().entropies(Direction::Incoming)
-            && entropies.len() > 1
-        {
-            let mean = entropies[1..].iter().sum::<f64>() / (entropies.len() - 1) as f64;
+        if let Some(entropies) = connections.entropies().filter(|e| !e.is_empty()) {
+            let mean = entropies.iter().sum::<f64>() / entropies.len() as f64;
             values.push((metric::CONNECTION_ENTROPY.to_owned(), mean));
         }
         if let Some(norm) = connections.theta_gradient_norm(gradients) {

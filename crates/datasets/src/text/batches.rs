@@ -5,6 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Rows, TextError};
 use crate::EpochOrder;
 
+/// The most tokens of a batch, some hundred times those of the largest batches in use: its lists take 2 GiB.
+const MAX_TOKENS: usize = 1 << 28;
+
+/// Whether batches of `batch_size` rows of `context` tokens can be held.
+fn check(batch_size: usize, context: usize) -> Result<(), TextError> {
+    match batch_size.checked_mul(context) {
+        Some(0) => Err(TextError::EmptyBatch), // Rows have at least one token.
+        Some(tokens) if tokens <= MAX_TOKENS => Ok(()),
+        _ => Err(TextError::BatchTooLarge { rows: batch_size, context, maximum: MAX_TOKENS }),
+    }
+}
+
 /// Some rows, flat and row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -66,12 +78,10 @@ impl BatchPlan {
     /// A plan over `rows` with `batch_size` rows a batch.
     ///
     /// # Errors
-    /// [`TextError::EmptyBatch`] if `batch_size` is 0.
+    /// [`TextError::EmptyBatch`] if `batch_size` is 0, [`TextError::BatchTooLarge`] if a batch has more than 2^28 tokens.
     pub fn new(rows: impl Into<Arc<Rows>>, batch_size: usize, seed: u64) -> Result<Self, TextError> {
         let rows = rows.into();
-        if batch_size == 0 {
-            return Err(TextError::EmptyBatch);
-        }
+        check(batch_size, rows.context())?;
         Ok(Self { order: EpochOrder::new(rows.len(), seed), rows, batch_size, recent: Mutex::new(Vec::new()) })
     }
 
@@ -138,15 +148,51 @@ pub struct EvaluationBatches<'a> {
 }
 
 impl Rows {
-    /// All rows once in their own order, `batch_size` at a time.
+    /// All rows once in their own order, `batch_size` at a time. More than there are rows means all at once.
     ///
     /// # Errors
-    /// [`TextError::EmptyBatch`] if `batch_size` is 0.
+    /// [`TextError::EmptyBatch`] if `batch_size` is 0, [`TextError::BatchTooLarge`] if a batch has more than 2^28 tokens.
     pub fn evaluation_batches(&self, batch_size: usize) -> Result<EvaluationBatches<'_>, TextError> {
-        if batch_size == 0 {
-            return Err(TextError::EmptyBatch);
-        }
+        check(batch_size.min(self.len() as usize), self.context())?;
         Ok(EvaluationBatches { rows: self, batch_size, next: 0 })
+    }
+
+    /// A sample of an evaluation: `count` of the [`Rows::evaluation_batches`], spread evenly over all rows, in their
+    /// order. If there are `n` batches in all, the sample holds those in the middle of `count` equal parts of the list,
+    /// numbers `floor((k + 1/2) * n / count)` for `k` from 0; if `count` is `n` or more, all of them. The others are not
+    /// built.
+    ///
+    /// As in the whole evaluation, the last batch may be shorter.
+    ///
+    /// # Errors
+    /// [`TextError::NoBatches`] if `count` is 0, and those of [`Rows::evaluation_batches`].
+    pub fn spread_batches(&self, batch_size: usize, count: usize) -> Result<Vec<Batch>, TextError> {
+        let batches = self.evaluation_batches(batch_size)?;
+        if count == 0 {
+            return Err(TextError::NoBatches);
+        }
+        let all = batches.len();
+        if count >= all {
+            return Ok(batches.collect());
+        }
+        // At most 2^32 batches: the product fits into 128 bits, and the quotient is less than `all`.
+        let number = |k: usize| ((2 * k as u128 + 1) * all as u128 / (2 * count as u128)) as usize;
+        Ok((0..count).filter_map(|k| batches.batch(number(k))).collect())
+    }
+}
+
+impl EvaluationBatches<'_> {
+    /// Batch number `number` of the whole evaluation, from 0, or `None` past the end.
+    fn batch(&self, number: usize) -> Option<Batch> {
+        let rows = self.rows.len() as usize;
+        let start = number.checked_mul(self.batch_size).filter(|&start| start < rows)?;
+        self.starting_at(start as u32)
+    }
+
+    fn starting_at(&self, start: u32) -> Option<Batch> {
+        let left = self.rows.len() - start;
+        let size = left.min(u32::try_from(self.batch_size).unwrap_or(u32::MAX));
+        (size > 0).then(|| Batch::new(self.rows, (start..start + size).collect()))
     }
 }
 
@@ -154,13 +200,8 @@ impl Iterator for EvaluationBatches<'_> {
     type Item = Batch;
 
     fn next(&mut self) -> Option<Batch> {
-        let left = self.rows.len() - self.next;
-        if left == 0 {
-            return None;
-        }
-        let size = left.min(u32::try_from(self.batch_size).unwrap_or(u32::MAX));
-        let batch = Batch::new(self.rows, (self.next..self.next + size).collect());
-        self.next += size;
+        let batch = self.starting_at(self.next)?;
+        self.next += batch.rows as u32; // `starting_at` stops at the last row, whose number is a u32.
         Some(batch)
     }
 

@@ -1,6 +1,7 @@
 //! Documents to train on and documents held out.
 
 use std::{
+    collections::HashSet,
     fmt,
     path::{Path, PathBuf},
 };
@@ -26,9 +27,11 @@ pub struct Document {
 pub enum HeldOut {
     /// About this share of the bytes, `0.0 <= share < 1.0`. The choice depends on the texts alone: not on a seed, not on
     /// the order of the files; texts that are equal stay on one side. If no document is as small as the share, the end
-    /// of the largest one is held out instead. `0.0` keeps everything for training.
+    /// of the largest one is held out instead (of every copy, if it is there several times). `0.0` keeps everything for
+    /// training.
     Fraction(f64),
-    /// The documents of these files and folders. Files that are also among the training paths are not trained on.
+    /// The documents of these files and folders. Files that are also among the training paths are not trained on, and
+    /// neither are documents of other files with the same text.
     Paths(Vec<PathBuf>),
 }
 
@@ -47,7 +50,9 @@ impl Default for CorpusOptions {
     }
 }
 
-/// Documents to train on and documents held out, all in memory.
+/// Documents to train on and documents held out, all in memory, no text on both sides.
+///
+/// Text only: nothing is tokenized before [`Rows::build`](super::Rows::build) is called on one side or the other.
 ///
 /// `Display` gives a short account of it for a log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,6 +69,8 @@ pub struct Corpus {
     pub ignored_files: Vec<PathBuf>,
     /// JSON lines and parquet rows whose text is empty or null; they are not among the documents.
     pub empty_documents: usize,
+    /// Documents that would have been trained on if their text were not also that of a held-out one.
+    pub left_out_documents: usize,
 }
 
 impl Corpus {
@@ -82,6 +89,9 @@ impl Corpus {
     /// [`CorpusOptions::text_field`]), each row of a `.parquet` is one. All but parquet may be gzipped (`.txt.gz`).
     /// Folders are searched at any depth in the order of their names; hidden files and folders are skipped, files of
     /// other formats are listed in [`Corpus::ignored_files`]. A file that is reached twice is read once.
+    ///
+    /// The parquet library panics on some damaged files. Such a panic becomes an error without a panic message: the first
+    /// parquet file puts a panic hook in front of the program's, which hands every other panic on.
     ///
     /// # Errors
     /// Any fault of any file: nothing is skipped silently. See [`TextError`].
@@ -105,6 +115,7 @@ impl Corpus {
             held_out_rule: parts.rule,
             ignored_files: files.ignored,
             empty_documents: contents.empty,
+            left_out_documents: parts.left_out,
         })
     }
 
@@ -119,8 +130,12 @@ impl Corpus {
         if shared > 0 {
             rule += &format!(", {shared} of them left out of the training data");
         }
-        let train_contents = formats::read_all(&train.files, &options.text_field)?;
+        let mut train_contents = formats::read_all(&train.files, &options.text_field)?;
         let held_out_contents = formats::read_all(&held_out.files, &options.text_field)?;
+        let left_out = leave_out_held_out(&mut train_contents.documents, &held_out_contents.documents);
+        if train_contents.documents.is_empty() {
+            return Err(TextError::NothingToTrainOn);
+        }
         let mut ignored_files = train.ignored;
         ignored_files.extend(held_out.ignored);
         ignored_files.sort();
@@ -132,12 +147,21 @@ impl Corpus {
             held_out_rule: rule,
             ignored_files,
             empty_documents: train_contents.empty + held_out_contents.empty,
+            left_out_documents: left_out,
         })
     }
 }
 
 fn source(files: usize) -> String {
     format!("{files} file(s)")
+}
+
+/// Removes the training documents whose text is also held out: a loss on them would measure memory. Returns how many.
+pub(super) fn leave_out_held_out(train: &mut Vec<Document>, held_out: &[Document]) -> usize {
+    let texts: HashSet<&str> = held_out.iter().map(|document| document.text.as_str()).collect();
+    let before = train.len();
+    train.retain(|document| !texts.contains(document.text.as_str()));
+    before - train.len()
 }
 
 /// Bytes of UTF-8 in all documents.
@@ -156,6 +180,9 @@ impl fmt::Display for Corpus {
             total_bytes(&self.held_out),
             self.held_out_rule
         )?;
+        if self.left_out_documents > 0 {
+            write!(f, "\nleft out of the training data: {} documents that are also held out", self.left_out_documents)?;
+        }
         if self.empty_documents > 0 {
             write!(f, "\nskipped: {} empty or null texts", self.empty_documents)?;
         }

@@ -179,8 +179,11 @@ pub enum TextError {
         /// The share that was asked for.
         fraction: f64,
     },
-    /// All training files are validation files too.
-    #[error("every file of the training data is also a validation file: nothing is left to train on")]
+    /// All training files or documents are validation files or documents too.
+    #[error(
+        "all of the training data is also validation data: nothing is left to train on; name other training or validation \
+         files"
+    )]
     NothingToTrainOn,
     /// The embedded text could not be read.
     #[error("the embedded text cannot be read ({reason}): this is a fault of the build, please report it")]
@@ -250,6 +253,14 @@ pub enum TextError {
         /// The least row length of that mode.
         minimum: usize,
     },
+    /// Rows are longer than this crate holds.
+    #[error("rows of {context} tokens are too long: give at most {maximum}")]
+    ContextTooLong {
+        /// The row length that was asked for.
+        context: usize,
+        /// The greatest row length.
+        maximum: usize,
+    },
     /// The documents give not a single target.
     #[error("{documents} documents give no row with a target: give more text")]
     NoRows {
@@ -265,6 +276,19 @@ pub enum TextError {
     /// A batch of no rows was asked for.
     #[error("a batch needs at least one row")]
     EmptyBatch,
+    /// A batch is larger than this crate holds.
+    #[error("a batch of {rows} rows of {context} tokens is too large: give at most {} rows", maximum / context)]
+    BatchTooLarge {
+        /// Rows of the batch.
+        rows: usize,
+        /// Tokens in a row.
+        context: usize,
+        /// The most tokens that a batch may have.
+        maximum: usize,
+    },
+    /// An evaluation of no batches was asked for.
+    #[error("an evaluation needs at least one batch")]
+    NoBatches,
 }
 
 /// A list of names for a message, cut to the first dozen.

@@ -10,6 +10,10 @@ use super::{Document, EncodedText, TextError, Tokenizer};
 /// ignores by default.
 pub const IGNORE: i32 = -100;
 
+/// The longest row, larger than the context of any published model: beyond it the lists of a row, and sums over them,
+/// would run out of memory or of numbers instead of giving an error.
+const MAX_CONTEXT: usize = 1 << 24;
+
 /// Bytes of text that are tokenized at once.
 const GROUP: usize = 1 << 23;
 
@@ -121,8 +125,13 @@ struct Span {
 impl Rows {
     /// Tokenizes `documents` and lays them out in rows of `context` tokens. Documents that give no token are left out.
     ///
+    /// Each call reads only the documents that it is given, so an evaluation that is not preceded by training lays out
+    /// [`Corpus::held_out`](super::Corpus::held_out) alone. The tokenizer of such an evaluation is the one the model was
+    /// trained with, as a file ([`Tokenizer::to_json`], [`TokenizerSpec::File`](super::TokenizerSpec::File)): only
+    /// [`TokenizerSpec::Bpe`](super::TokenizerSpec::Bpe) needs the training text.
+    ///
     /// # Errors
-    /// [`TextError::ContextTooShort`], [`TextError::NoRows`], [`TextError::TooManyRows`], and [`TextError::Encode`] from
+    /// [`TextError::ContextTooShort`], [`TextError::ContextTooLong`] (above 2^24 tokens), [`TextError::NoRows`], [`TextError::TooManyRows`], and [`TextError::Encode`] from
     /// the tokenizer.
     pub fn build(
         documents: &[Document],
@@ -133,6 +142,9 @@ impl Rows {
         let minimum = mode.least_context();
         if context < minimum {
             return Err(TextError::ContextTooShort { context, mode: mode.name(), minimum });
+        }
+        if context > MAX_CONTEXT {
+            return Err(TextError::ContextTooLong { context, maximum: MAX_CONTEXT });
         }
         let mut rows = match mode {
             RowMode::Packed => packed(documents, tokenizer, context)?,
@@ -177,18 +189,30 @@ impl Rows {
         self.stats
     }
 
-    /// A CRC-32 of the token ids and of where the rows lie. A run that is resumed can compare it with the one it wrote
-    /// down at its start, to notice that a file or the tokenizer has changed.
+    /// A CRC-32 of everything that decides what batches hold: the mode, the context, the padding, the token ids, where
+    /// the rows lie and how many bytes their targets stand for. A run that is resumed can compare it, for the training
+    /// rows and for the held-out ones, with what it wrote down at its start, to notice that a file or the tokenizer has
+    /// changed.
+    ///
+    /// If a single token changes, or a few that lie side by side in 32 bits, it always changes; after any other change it
+    /// is the same by chance once in 2^32.
     pub fn fingerprint(&self) -> u32 {
+        // Fed in pieces of some kilobytes: the checksum of four bytes at a time is several times slower.
+        const PIECE: usize = 1024;
         let mut hasher = crc32fast::Hasher::new();
-        for id in &self.tokens {
-            hasher.update(&id.to_le_bytes());
-        }
-        for span in &self.spans {
-            hasher.update(&(span.start as u64).to_le_bytes());
-            hasher.update(&(span.length as u64).to_le_bytes());
-        }
+        hasher.update(self.mode.name().as_bytes());
         hasher.update(&(self.context as u64).to_le_bytes());
+        hasher.update(&self.filler.to_le_bytes());
+        hasher.update(&(self.tokens.len() as u64).to_le_bytes());
+        for ids in self.tokens.chunks(PIECE) {
+            let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+            hasher.update(&bytes);
+        }
+        for spans in self.spans.chunks(PIECE) {
+            let numbers = spans.iter().flat_map(|span| [span.start as u64, span.length as u64, span.target_bytes]);
+            let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+            hasher.update(&bytes);
+        }
         hasher.finalize()
     }
 
@@ -325,7 +349,7 @@ fn for_each_encoded(
 }
 
 impl RowStats {
-    /// UTF-8 bytes of text per target: how much a token of this tokenizer holds on this text.
+    /// UTF-8 bytes of text per target: how much a token of this tokenizer holds on this text. `NaN` without targets.
     pub fn bytes_per_token(&self) -> f64 {
         self.target_bytes as f64 / self.target_tokens as f64
     }
@@ -333,22 +357,26 @@ impl RowStats {
 
 impl fmt::Display for RowStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} documents, {} targets of {:.3} bytes each, {} padded or ignored places",
-            self.documents,
-            self.target_tokens,
-            self.bytes_per_token(),
-            self.ignored_targets
-        )?;
+        write!(f, "{}, {}", count(self.documents as u64, "document"), count(self.target_tokens, "target"))?;
+        if self.target_tokens > 0 {
+            write!(f, ", {:.3} bytes per token", self.bytes_per_token())?;
+        }
+        if self.ignored_targets > 0 {
+            write!(f, ", {} without a target", count(self.ignored_targets, "place"))?;
+        }
         if self.truncated_documents > 0 {
-            write!(f, ", {} documents cut by {} tokens in all", self.truncated_documents, self.truncated_tokens)?;
+            let documents = count(self.truncated_documents as u64, "document");
+            write!(f, ", {documents} cut to the row ({} lost)", count(self.truncated_tokens, "token"))?;
         }
         if self.skipped_documents > 0 {
-            write!(f, ", {} documents without a target skipped", self.skipped_documents)?;
+            write!(f, ", {} too short for a target skipped", count(self.skipped_documents as u64, "document"))?;
         }
         Ok(())
     }
+}
+
+fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! Holding out a share of the user's documents.
 
-use super::{Document, TextError, corpus::total_bytes};
+use super::{
+    Document, TextError,
+    corpus::{leave_out_held_out, total_bytes},
+};
 
 pub(super) struct Parts {
     pub train: Vec<Document>,
     pub held_out: Vec<Document>,
+    /// Documents on neither side, because their text is held out.
+    pub left_out: usize,
     pub rule: String,
 }
 
@@ -14,14 +19,15 @@ pub(super) fn check(fraction: f64) -> Result<(), TextError> {
 
 /// Goes through the documents in the order of a hash of their text and holds each out as long as the held-out bytes stay
 /// within `fraction` of all bytes. Equal texts are one unit, so that no held-out text is also trained on. If nothing
-/// fits, the end of the largest document is held out.
+/// fits, the end of the largest document is held out, of all its copies if there are several.
 ///
 /// Counted in bytes, not in documents, because documents differ in size: of three books one is a third of the text,
 /// whatever share was asked for.
 pub(super) fn by_fraction(documents: Vec<Document>, fraction: f64) -> Result<Parts, TextError> {
     check(fraction)?;
     if fraction == 0.0 {
-        return Ok(Parts { train: documents, held_out: Vec::new(), rule: "nothing is held out".to_owned() });
+        let rule = "nothing is held out".to_owned();
+        return Ok(Parts { train: documents, held_out: Vec::new(), left_out: 0, rule });
     }
     let bytes = total_bytes(&documents);
     // Rounded down, and never everything: the share is less than 1.
@@ -54,6 +60,7 @@ pub(super) fn by_fraction(documents: Vec<Document>, fraction: f64) -> Result<Par
     Ok(Parts {
         train,
         held_out,
+        left_out: 0,
         rule: format!(
             "{:.1}% of the bytes were asked for; whole documents, chosen by a hash of their text",
             100.0 * fraction
@@ -63,23 +70,39 @@ pub(super) fn by_fraction(documents: Vec<Document>, fraction: f64) -> Result<Par
 
 fn cut_the_largest(mut documents: Vec<Document>, budget: u64, fraction: f64) -> Result<Parts, TextError> {
     let too_little = TextError::TooLittleText { bytes: total_bytes(&documents), fraction };
-    // The first of the largest ones: `max_by_key` would take the last.
-    let Some(largest) = documents.iter_mut().rev().max_by_key(|d| d.text.len()) else {
+    // Of equally long ones the hash chooses, so that the order of the files does not.
+    let Some(largest) = documents.iter().max_by_key(|d| (d.text.len(), key(&d.text))) else {
         return Err(too_little);
     };
-    // Nothing fitted, so a document is larger than the budget, unless it is there several times: then this is 0.
-    let cut = largest.text.len().saturating_sub(budget as usize);
+    // Every copy is cut: the end of one must not stay in the training data as part of another. Nothing fitted, so all
+    // copies together are larger than the budget.
+    let copies: Vec<usize> = (0..documents.len()).filter(|&i| documents[i].text == largest.text).collect();
+    let cut = largest.text.len().saturating_sub(budget as usize / copies.len());
     let cut = largest.text.floor_char_boundary(cut);
     if cut == 0 || cut == largest.text.len() {
         return Err(too_little);
     }
-    let held_out = Document { name: format!("{} from byte {cut}", largest.name), text: largest.text.split_off(cut) };
+    let mut held_out = Vec::with_capacity(copies.len());
+    for &i in &copies {
+        let document = &mut documents[i];
+        let text = document.text.split_off(cut);
+        held_out.push(Document { name: format!("{} from byte {cut}", document.name), text });
+    }
+    // The end may be the whole of a shorter document, and half of a text that repeats itself is equal to the other.
+    let left_out = leave_out_held_out(&mut documents, &held_out);
+    if documents.is_empty() {
+        return Err(too_little);
+    }
+    let more = match copies.len() - 1 {
+        0 => String::new(),
+        others => format!(", and of {others} equal document(s)"),
+    };
     let rule = format!(
-        "{:.1}% of the bytes were asked for and no document is that small; the end of {} from byte {cut}",
+        "{:.1}% of the bytes were asked for and no document is that small; the end of {}{more}",
         100.0 * fraction,
-        largest.name
+        held_out[0].name
     );
-    Ok(Parts { train: documents, held_out: vec![held_out], rule })
+    Ok(Parts { train: documents, held_out, left_out, rule })
 }
 
 /// A hash of the text that no version of Rust or of a crate changes: CRC-32 and the length, mixed by the finalizer of
@@ -116,6 +139,31 @@ mod tests {
         assert_eq!(parts.train.len(), 3);
         assert_eq!(parts.train[1].text.len() + 30, long.len());
         assert_eq!(parts.held_out[0].text, long[120..]);
+    }
+
+    /// The end of one copy was held out while the other stayed in the training data whole.
+    #[test]
+    fn every_copy_of_the_largest_document_loses_its_end() {
+        let long = "0123456789".repeat(10);
+        let parts = by_fraction(documents(&[&long, "x".repeat(60).as_str(), &long]), 0.1).unwrap();
+        // 260 bytes, a tenth is 26: 13 of each copy.
+        assert_eq!(parts.train.iter().map(|d| d.text.len()).collect::<Vec<_>>(), [87, 60, 87]);
+        assert_eq!(parts.held_out.iter().map(|d| &*d.text).collect::<Vec<_>>(), [&long[87..]; 2]);
+        assert_eq!(parts.held_out[1].name, "d2 from byte 87");
+        assert!(parts.rule.ends_with("the end of d0 from byte 87, and of 1 equal document(s)"), "{}", parts.rule);
+    }
+
+    /// Eight documents "bb" are more than the share of 7 bytes, but the end of the largest is one of them.
+    #[test]
+    fn a_document_equal_to_the_end_that_is_held_out_is_left_out() {
+        let long = format!("{}{}", "a".repeat(53), "bb");
+        let mut texts = vec!["bb"; 8];
+        texts.push(&long);
+        let parts = by_fraction(documents(&texts), 0.029).unwrap();
+        assert_eq!(parts.held_out[0].text, "bb");
+        assert_eq!((parts.train.len(), parts.left_out), (1, 8));
+        // Both halves of a text that repeats itself are the same text.
+        assert!(matches!(by_fraction(documents(&["abab"]), 0.5), Err(TextError::TooLittleText { .. })));
     }
 
     #[test]
@@ -160,30 +208,60 @@ mod tests {
         assert!((30..=80).contains(&first_half.count()));
     }
 
+    /// Texts with copies of them: small shares of few texts cut the largest, large shares hold out whole ones.
+    fn texts_with_copies() -> impl Strategy<Value = Vec<String>> {
+        prop::collection::vec(("[ab\u{20AC}]{1,12}", 1_usize..4), 1..16)
+            .prop_map(|texts| texts.into_iter().flat_map(|(text, copies)| vec![text; copies]).collect())
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1024))]
+
         #[test]
-        fn nothing_is_lost_and_equal_texts_stay_together(
-            texts in prop::collection::vec("[ab]{1,4}", 2..40),
-            fraction in 0.01..0.99_f64,
-            turn in 0_usize..40,
+        fn nothing_is_lost_and_no_text_is_on_both_sides(
+            texts in texts_with_copies(),
+            fraction in prop_oneof![0.01..0.2_f64, 0.01..0.99_f64],
+            turn: prop::sample::Index,
         ) {
             let all = documents(&texts.iter().map(String::as_str).collect::<Vec<_>>());
             let Ok(parts) = by_fraction(all.clone(), fraction) else { return Ok(()) };
-            let total: u64 = total_bytes(&all);
-            prop_assert_eq!(total_bytes(&parts.train) + total_bytes(&parts.held_out), total);
             prop_assert!(!parts.train.is_empty() && !parts.held_out.is_empty());
-            if parts.held_out[0].name.contains("from byte") { return Ok(()) }
-            for document in &parts.held_out {
-                prop_assert!(parts.train.iter().all(|d| d.text != document.text));
+            let texts_of = |documents: &[Document]| {
+                let mut texts: Vec<String> = documents.iter().map(|d| d.text.clone()).collect();
+                texts.sort();
+                texts
+            };
+            for held_out in &parts.held_out {
+                prop_assert!(parts.train.iter().all(|d| d.text != held_out.text));
+                // A document that was cut is nowhere in the training data as a whole.
+                if let Some((name, _)) = held_out.name.split_once(" from byte ") {
+                    let whole = &all.iter().find(|d| d.name == name).unwrap().text;
+                    prop_assert!(whole.ends_with(&held_out.text));
+                    prop_assert!(parts.train.iter().all(|d| d.text != *whole));
+                }
             }
-            // Another order of the files holds out the same texts.
-            let mut turned = all;
-            turned.rotate_left(turn % texts.len());
-            let mut again: Vec<_> = by_fraction(turned, fraction).unwrap().held_out.into_iter().map(|d| d.text).collect();
-            let mut first: Vec<_> = parts.held_out.into_iter().map(|d| d.text).collect();
-            again.sort();
-            first.sort();
-            prop_assert_eq!(again, first);
+            // Every document is on one side, or in two parts on both, or left out because its text is held out.
+            let mut missing = 0;
+            for document in &all {
+                let find = |side: &[Document], name: &str| side.iter().find(|d| d.name == name).map(|d| d.text.clone());
+                let cut = parts.held_out.iter().find(|d| d.name.starts_with(&format!("{} from byte ", document.name)));
+                match (find(&parts.train, &document.name), find(&parts.held_out, &document.name), cut) {
+                    (Some(text), None, None) | (None, Some(text), None) => prop_assert_eq!(&text, &document.text),
+                    (Some(start), None, Some(end)) => prop_assert_eq!(&(start + &end.text), &document.text),
+                    (None, None, cut) => {
+                        missing += 1;
+                        prop_assert!(cut.is_some() || parts.held_out.iter().any(|d| d.text == document.text));
+                    }
+                    other => prop_assert!(false, "{:?}", other),
+                }
+            }
+            prop_assert_eq!(missing, parts.left_out);
+            // Another order of the files gives the same texts.
+            let mut turned = all.clone();
+            turned.rotate_left(turn.index(all.len()));
+            let again = by_fraction(turned, fraction).unwrap();
+            prop_assert_eq!(texts_of(&again.held_out), texts_of(&parts.held_out));
+            prop_assert_eq!(texts_of(&again.train), texts_of(&parts.train));
         }
     }
 }

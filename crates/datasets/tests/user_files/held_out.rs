@@ -45,3 +45,35 @@ fn an_impossible_share_is_refused_before_anything_is_read() {
     let error = Corpus::open(&[bad], &options).unwrap_err();
     assert!(matches!(error, TextError::HeldOutFraction { .. }), "{error}");
 }
+
+/// A file copied under another name is another file, but its text must not be trained on all the same.
+#[test]
+fn training_documents_equal_to_held_out_ones_are_left_out() {
+    let folder = Folder::new();
+    folder.write("data/a.txt", "train");
+    folder.write("data/b.jsonl", "{\"text\": \"valid\"}\n{\"text\": \"more\"}\n{\"text\": \"valid\"}\n");
+    let held_out = folder.write("valid.txt", "valid");
+    let options = CorpusOptions { held_out: HeldOut::Paths(vec![held_out.clone()]), ..CorpusOptions::default() };
+    let corpus = Corpus::open(&[folder.path("data")], &options).unwrap();
+    assert_eq!(corpus.train.iter().map(|d| d.text.as_str()).collect::<Vec<_>>(), ["train", "more"]);
+    assert_eq!(corpus.left_out_documents, 2);
+    assert!(
+        corpus.to_string().ends_with("\nleft out of the training data: 2 documents that are also held out"),
+        "{corpus}"
+    );
+    let copy = folder.write("copy.txt", "valid");
+    let error = Corpus::open(&[copy], &options).unwrap_err();
+    assert!(matches!(error, TextError::NothingToTrainOn), "{error}");
+}
+
+#[test]
+fn two_copies_of_a_single_text_both_lose_their_end() {
+    let folder = Folder::new();
+    let text = "0123456789".repeat(9) + "the end!";
+    let paths = [folder.write("a.txt", &text), folder.write("b.txt", &text)];
+    let corpus = Corpus::open(&paths, &CorpusOptions::default()).unwrap();
+    // 196 bytes, a tenth is 19, half of that for each copy.
+    assert_eq!(corpus.train.iter().map(|d| d.text.as_str()).collect::<Vec<_>>(), [&text[..89]; 2]);
+    assert_eq!(corpus.held_out.iter().map(|d| d.text.as_str()).collect::<Vec<_>>(), [&text[89..]; 2]);
+    assert_eq!(corpus.left_out_documents, 0);
+}

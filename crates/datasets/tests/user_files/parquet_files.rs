@@ -1,9 +1,12 @@
 //! Parquet.
 
 use std::{
+    env,
     fs::{self, File},
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
+    thread,
 };
 
 use datasets::text::{Corpus, CorpusOptions, TextError};
@@ -155,26 +158,66 @@ fn an_invalid_string_in_a_parquet_file_is_named() {
     message(&path);
 }
 
+/// The bytes of a file of 300 rows.
+fn whole_file(folder: &Folder) -> Vec<u8> {
+    let many: Vec<String> = (0..300).map(|i| format!("document {i}")).collect();
+    let many: Vec<Option<&[u8]>> = many.iter().map(|text| Some(text.as_bytes())).collect();
+    fs::read(write_parquet(&folder.path("whole.parquet"), &[&many], Compression::SNAPPY)).unwrap()
+}
+
+/// What reading says after each of some hundred changes of one byte.
+fn damaged_files(folder: &Folder) -> impl Iterator<Item = (usize, Result<Corpus, TextError>)> {
+    let whole = whole_file(folder);
+    (0..whole.len()).step_by(11).map(move |place| {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x55;
+        let path = folder.write("damaged.parquet", damaged);
+        (place, Corpus::open(&[&path], &everything()))
+    })
+}
+
 /// Wherever the file is cut or changed, the answer is an error or the whole text: no panic, no missing row.
 #[test]
 fn a_cut_or_damaged_parquet_file_is_refused() {
     let folder = Folder::new();
-    let many: Vec<String> = (0..300).map(|i| format!("document {i}")).collect();
-    let many: Vec<Option<&[u8]>> = many.iter().map(|text| Some(text.as_bytes())).collect();
-    let whole = fs::read(write_parquet(&folder.path("whole.parquet"), &[&many], Compression::SNAPPY)).unwrap();
+    let whole = whole_file(&folder);
     for cut in (1..whole.len()).step_by(37).chain([whole.len() - 1]) {
         let path = folder.write("cut.parquet", &whole[..cut]);
         assert!(matches!(error(&path), TextError::Parquet { .. }), "{cut}: {}", error(&path));
         message(&path);
     }
-    for place in (0..whole.len()).step_by(11) {
-        let mut damaged = whole.clone();
-        damaged[place] ^= 0x55;
-        let path = folder.write("damaged.parquet", damaged);
-        if let Ok(corpus) = Corpus::open(&[&path], &everything()) {
+    for (place, result) in damaged_files(&folder) {
+        if let Ok(corpus) = result {
             assert_eq!(corpus.train.len() + corpus.empty_documents, 300, "{place}");
         }
     }
     let text = folder.write("text.parquet", "this is not parquet, but long enough to be");
     assert!(matches!(error(&text), TextError::Parquet { .. }));
+}
+
+/// Damage that makes the parquet library panic is an ordinary error: its panic message would frighten, and stand before
+/// the error that names the file. Panics of the program itself must still be told.
+#[test]
+fn damage_is_reported_without_a_panic_message() {
+    const CHILD: &str = "DATASETS_TEST_DAMAGED_PARQUET";
+    if env::var_os(CHILD).is_some() {
+        // In the child process: only its stderr can be looked at.
+        let panics = damaged_files(&Folder::new())
+            .filter(|(_, result)| {
+                result.as_ref().is_err_and(|error| error.to_string().contains("a page does not decode"))
+            })
+            .count();
+        assert!(panics > 0, "no damage made the library panic");
+        assert!(thread::spawn(|| panic!("a fault of the program")).join().is_err());
+        return;
+    }
+    let child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "parquet_files::damage_is_reported_without_a_panic_message", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+    assert!(child.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
+    assert_eq!(stderr.matches("panicked").count(), 1, "{stderr}");
+    assert!(stderr.contains("a fault of the program"), "{stderr}");
 }

@@ -27,6 +27,7 @@ pub struct Coefficients {
 
 /// One step in place over slices of equal length: `p <- keep p - step_size m / (sqrt(v) / root_correction + eps)`.
 pub fn step(parameter: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32], c: Coefficients) {
+    same_length!("adamw", parameter, gradient, first, second);
     if parameter.len() <= CHUNK {
         return chunk(parameter, gradient, first, second, c);
     }

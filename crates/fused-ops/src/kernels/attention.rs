@@ -29,6 +29,15 @@ impl Shape {
     fn width(&self) -> usize {
         self.heads * self.head_size
     }
+    /// Checks every slice of a call, so that the pointers below stay inside them.
+    fn check(&self, matrices: &[usize], tables: &[usize], log_sums: usize) {
+        let Self { batch, length, heads, head_size } = *self;
+        assert!(head_size > 0 && head_size.is_multiple_of(2), "attention: heads have an even width");
+        let fits = |sizes: &[usize], expected: usize| sizes.iter().all(|&size| size == expected);
+        assert!(fits(matrices, batch * length * heads * head_size), "attention: matrices fit {self:?}");
+        assert!(fits(tables, length * head_size / 2), "attention: rotary tables fit {self:?}");
+        assert!(log_sums == batch * heads * length, "attention: one log-sum-exp a row and head of {self:?}");
+    }
     fn scale(&self) -> f32 {
         1.0 / (self.head_size as f32).sqrt()
     }
@@ -49,9 +58,12 @@ impl Strided {
     fn new(matrix: &mut [f32], stride: usize) -> Self {
         Self { start: matrix.as_mut_ptr(), stride }
     }
-    /// Element `(row, column)`; inside the matrix for the rows and columns of the calling task.
-    fn at(&self, row: usize, column: usize) -> *mut f32 {
-        // SAFETY: callers pass rows below batch * length and columns below heads * head_size.
+    /// Element `(row, column)`.
+    ///
+    /// # Safety
+    /// It must lie inside the matrix.
+    unsafe fn at(&self, row: usize, column: usize) -> *mut f32 {
+        // SAFETY: forwarded to the caller.
         unsafe { self.start.add(row * self.stride + column) }
     }
 }
@@ -174,7 +186,12 @@ pub fn forward(
     output: &mut [f32],
     log_sums: &mut [f32],
 ) {
+    let matrices = [queries.len(), keys.len(), values.len(), output.len()];
+    shape.check(&matrices, &[cos.len(), sin.len()], log_sums.len());
     let Shape { length, heads, head_size, .. } = shape;
+    if log_sums.is_empty() {
+        return;
+    }
     let width = shape.width();
     let out = Strided::new(output, width);
     let block = BLOCK.min(length);
@@ -188,7 +205,7 @@ pub fn forward(
             let end = (start + block).min(length);
             let rows = end - start;
             let scores = &mut scores[..rows * end];
-            // SAFETY: `q` and `k` hold `length` rows of `head_size`, `scores` holds `rows * end` elements, and
+            // SAFETY: the sizes were checked on entry: `q` and `k` hold `length` rows of `head_size`, `scores` holds `rows * end` elements, and
             // `values` and `output` hold the rows and columns of this task, which no other task writes.
             unsafe {
                 multiply(
@@ -223,7 +240,13 @@ pub fn backward(
     key_gradient: &mut [f32],
     value_gradient: &mut [f32],
 ) {
+    let gradients = [query_gradient.len(), key_gradient.len(), value_gradient.len()];
+    let matrices = [queries.len(), keys.len(), values.len(), upstream.len()];
+    shape.check(&[&matrices[..], &gradients].concat(), &[cos.len(), sin.len()], log_sums.len());
     let Shape { length, heads, head_size, .. } = shape;
+    if log_sums.is_empty() {
+        return;
+    }
     let width = shape.width();
     let (dq_out, dk_out, dv_out) =
         (Strided::new(query_gradient, width), Strided::new(key_gradient, width), Strided::new(value_gradient, width));

@@ -9,6 +9,10 @@ use super::simd::{exp, maximum, simd_kernel, sum};
 ///
 /// Targets must lie in `0..classes` or equal `ignore`; others panic, so callers check them when they make batches.
 pub fn forward(logits: &[f32], targets: &[i64], classes: usize, ignore: i64, gradient: Option<&mut [f32]>) -> f32 {
+    assert_eq!(logits.len(), targets.len() * classes, "cross_entropy: one target for each row");
+    if let Some(gradient) = &gradient {
+        assert_eq!(logits.len(), gradient.len(), "cross_entropy: the gradient has the shape of the logits");
+    }
     let counted = targets.iter().filter(|&&t| t != ignore).count();
     if counted == 0 {
         if let Some(gradient) = gradient {

@@ -12,6 +12,11 @@ const TILE: usize = 1024;
 
 /// `output = base + sum_i coefficients[i] * states[i]`, element by element; all slices have the length of `output`.
 pub fn forward(coefficients: &[f32], base: &[f32], states: &[&[f32]], output: &mut [f32]) {
+    same_length!("mix", output, base);
+    assert_eq!(coefficients.len(), states.len(), "mix: one coefficient for each state");
+    for state in states {
+        same_length!("mix", output, state);
+    }
     let run = |start: usize, output: &mut [f32]| forward_chunk(coefficients, base, states, start, output);
     if output.len() <= CHUNK {
         return run(0, output);
@@ -48,6 +53,11 @@ pub struct StateGradient<'a> {
 /// every state's gradient and returns `sum(upstream * h_i)` for every coefficient (0 where `state` is `None`).
 pub fn backward(coefficients: &[f32], upstream: &[f32], parts: Vec<StateGradient<'_>>) -> Vec<f32> {
     let n = parts.len();
+    assert_eq!(coefficients.len(), n, "mix: one coefficient for each state");
+    for part in &parts {
+        let lengths = [part.state.map(<[f32]>::len), part.gradient.as_ref().map(|g| g.len())];
+        assert!(lengths.into_iter().flatten().all(|n| n == upstream.len()), "mix: slices have one length");
+    }
     // Every part is cut into the same fixed chunks, so that sums come out alike for any number of threads.
     let mut chunks: Vec<(&[f32], Vec<StateGradient<'_>>)> =
         upstream.chunks(CHUNK).map(|g| (g, Vec::with_capacity(n))).collect();

@@ -3,6 +3,16 @@
 //! Every kernel gives the same bits for any number of threads and any SIMD level: element-wise loops are the same
 //! expression at each level (no fused multiply-add), and sums run over a fixed number of lanes and chunks. (Matrix
 //! products inside attention come from the `gemm` crate, whose rounding may differ between SIMD levels.)
+//!
+//! Kernels panic where slices do not fit each other; the functions on tensors check shapes before.
+
+/// Checks that slices which an operation reads or writes together have one length: the kernels would otherwise stop at the
+/// shortest, or run past an end.
+macro_rules! same_length {
+    ($operation:literal, $first:expr $(, $other:expr)+ $(,)?) => {
+        $(assert_eq!($first.len(), $other.len(), concat!($operation, ": slices have one length"));)+
+    };
+}
 
 pub mod adamw;
 pub mod attention;

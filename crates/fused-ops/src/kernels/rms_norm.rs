@@ -7,6 +7,10 @@ use super::{
     simd::{dot, simd_kernel},
 };
 
+fn rows_fit(input: &[f32], weight: &[f32]) -> bool {
+    !weight.is_empty() && input.len().is_multiple_of(weight.len())
+}
+
 /// Rows handled by one task, for rows of `width` elements.
 fn rows_per_task(width: usize) -> usize {
     (CHUNK / width.max(1)).max(1)
@@ -14,6 +18,8 @@ fn rows_per_task(width: usize) -> usize {
 
 /// `output[r] = input[r] / sqrt(mean(input[r]^2) + eps) * weight` for every row of `weight.len()` elements.
 pub fn forward(input: &[f32], weight: &[f32], eps: f32, output: &mut [f32]) {
+    same_length!("rms_norm", output, input);
+    assert!(rows_fit(input, weight), "rms_norm: rows have the width of the weight");
     let span = rows_per_task(weight.len()) * weight.len();
     if output.len() <= span {
         return forward_rows(input, weight, eps, output);
@@ -35,6 +41,8 @@ simd_kernel! {
 
 /// Backward of [`forward`]: writes the gradient of the input and returns that of the weight.
 pub fn backward(input: &[f32], weight: &[f32], upstream: &[f32], eps: f32, input_gradient: &mut [f32]) -> Vec<f32> {
+    same_length!("rms_norm", input, upstream, input_gradient);
+    assert!(rows_fit(input, weight), "rms_norm: rows have the width of the weight");
     let width = weight.len();
     let span = rows_per_task(width) * width;
     let run = |((dx, x), g): ((&mut [f32], &[f32]), &[f32])| {

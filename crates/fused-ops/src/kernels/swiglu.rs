@@ -9,6 +9,7 @@ use super::{
 
 /// `output = gate * sigmoid(gate) * up`, element by element.
 pub fn forward(gate: &[f32], up: &[f32], output: &mut [f32]) {
+    same_length!("swiglu", output, gate, up);
     if output.len() <= CHUNK {
         return forward_chunk(gate, up, output);
     }
@@ -29,6 +30,7 @@ simd_kernel! {
 
 /// Backward of [`forward`]: writes the gradients of `gate` and `up`.
 pub fn backward(gate: &[f32], up: &[f32], upstream: &[f32], gate_gradient: &mut [f32], up_gradient: &mut [f32]) {
+    same_length!("swiglu", upstream, gate, up, gate_gradient, up_gradient);
     if upstream.len() <= CHUNK {
         return backward_chunk(gate, up, upstream, gate_gradient, up_gradient);
     }

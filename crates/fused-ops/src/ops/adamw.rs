@@ -42,6 +42,9 @@ impl AdamWStep {
 
 /// New parameter, first and second moment after one step; all of one shape. Tensors whose storage nothing else holds
 /// are updated in place on the CPU, so hand over the only handle. `B` is a backend without autodiff.
+///
+/// # Panics
+/// Where shapes differ.
 pub fn adamw<B: FusedOps, const D: usize>(
     parameter: Tensor<B, D>,
     gradient: Tensor<B, D>,
@@ -49,6 +52,9 @@ pub fn adamw<B: FusedOps, const D: usize>(
     second: Tensor<B, D>,
     step: &AdamWStep,
 ) -> [Tensor<B, D>; 3] {
+    for (name, other) in [("gradient", &gradient), ("first moment", &first), ("second moment", &second)] {
+        assert_eq!(parameter.dims(), other.dims(), "adamw: the {name} has the shape of the parameter");
+    }
     B::adamw(primitive(parameter), primitive(gradient), primitive(first), primitive(second), step).map(tensor)
 }
 

@@ -55,10 +55,11 @@ impl<B: Backend> RotaryTable<B> {
 /// scaled by `1 / sqrt(head_size)`.
 ///
 /// `queries`, `keys` and `values` are `[batch * length, heads * head_size]`; so is the result. `rotary` must hold at
-/// least `shape.length` positions. No `length x length` matrix is kept.
+/// least `shape.length` positions. Fused kernels keep no `length x length` matrix; the composition that other backends run
+/// does.
 ///
 /// # Panics
-/// Where a tensor or the table does not fit `shape`.
+/// Where a tensor or the table does not fit `shape`, or types differ.
 pub fn causal_attention<B: FusedOps>(
     queries: Tensor<B, 2>,
     keys: Tensor<B, 2>,
@@ -80,6 +81,10 @@ pub fn causal_attention<B: FusedOps>(
         table = table.narrow(1, 0, shape.length);
     }
     let dtype = queries.dtype();
+    assert!(
+        keys.dtype() == dtype && values.dtype() == dtype,
+        "causal_attention: queries, keys and values have one type"
+    );
     let table = if table.dtype() == dtype { table } else { table.cast(dtype) };
     tensor(B::causal_attention(primitive(queries), primitive(keys), primitive(values), primitive(table), shape).0)
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, activation::log_softmax, backend::Backend, ops::FloatTensor, ops::IntTensor};
 
-use super::{primitive, tensor};
+use super::{primitive, tensor, widened};
 use crate::FusedOps;
 
 /// The target that is not counted (PyTorch's `ignore_index`).
@@ -22,6 +22,9 @@ pub fn cross_entropy<B: FusedOps>(logits: Tensor<B, 2>, targets: Tensor<B, 1, In
 
 pub(crate) fn composition<B: Backend>(logits: FloatTensor<B>, targets: IntTensor<B>) -> FloatTensor<B> {
     let logits = tensor::<B, 2>(logits);
+    // Sums over a vocabulary, and counts of targets, do not fit half precision.
+    let loss_dtype = logits.dtype();
+    let logits = widened(logits);
     let targets = Tensor::<B, 1, Int>::from_primitive(targets);
     let rows = targets.dims()[0];
     let ignored = targets.clone().equal_elem(IGNORE_TARGET);
@@ -31,5 +34,5 @@ pub(crate) fn composition<B: Backend>(logits: FloatTensor<B>, targets: IntTensor
     let losses = log_softmax(logits, 1).gather(1, safe).reshape([rows]).neg();
     // At least 1, so that a batch in which every target is ignored gives 0 and not NaN.
     let total = counted.clone().sum().clamp_min(1.0);
-    primitive(losses.mul(counted).sum().div(total))
+    primitive(losses.mul(counted).sum().div(total).cast(loss_dtype))
 }

@@ -9,7 +9,7 @@ pub(crate) mod mix;
 pub(crate) mod rms_norm;
 pub(crate) mod swiglu;
 
-use burn::tensor::{Tensor, TensorPrimitive, backend::Backend, ops::FloatTensor};
+use burn::tensor::{DType, Tensor, TensorPrimitive, backend::Backend, ops::FloatTensor};
 
 /// The primitive of a float tensor.
 fn primitive<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> FloatTensor<B> {
@@ -19,4 +19,9 @@ fn primitive<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> FloatTensor<B>
 /// The float tensor of a primitive whose rank is `D`.
 fn tensor<B: Backend, const D: usize>(primitive: FloatTensor<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(primitive))
+}
+
+/// A tensor in `f32`, unless it is `f64`.
+fn widened<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, D> {
+    if tensor.dtype() == DType::F64 { tensor } else { tensor.cast(DType::F32) }
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Tensor, backend::Backend, ops::FloatTensor};
 
-use super::{primitive, tensor};
+use super::{primitive, tensor, widened};
 use crate::FusedOps;
 
 /// `x / sqrt(mean(x^2) + eps) * weight` over the last dimension (Zhang and Sennrich 2019; LLaMA).
@@ -22,6 +22,9 @@ pub fn rms_norm<B: FusedOps, const D: usize>(input: Tensor<B, D>, weight: Tensor
 
 pub(crate) fn composition<B: Backend>(input: FloatTensor<B>, weight: FloatTensor<B>, eps: f64) -> FloatTensor<B> {
     let (x, weight) = (tensor::<B, 2>(input), tensor::<B, 1>(weight));
+    let dtype = x.dtype();
+    // Squares of half-precision numbers need more digits than the numbers have.
+    let x = widened(x);
     let rms = x.clone().square().mean_dim(1).add_scalar(eps).sqrt();
-    primitive(x.div(rms).mul(weight.unsqueeze()))
+    primitive(x.div(rms).cast(dtype).mul(weight.unsqueeze()))
 }

@@ -1,6 +1,7 @@
 //! Checkpoints: everything that a run needs to go on as if it had not been stopped.
 //!
-//! [`Checkpoint`] is one moment, as one file; [`CheckpointStore`] is the folder that holds the newest few. A file appears
+//! [`Checkpoint`] is one moment, as one file; [`CheckpointStore`] is the folder that holds the newest few, and
+//! [`CheckpointView`] the same folder for commands that only read. A file appears
 //! under its name only when it is whole and on the disk, so a process that is killed while writing leaves the older ones
 //! untouched.
 
@@ -96,11 +97,38 @@ pub struct Checkpoint {
     pub task: Vec<NamedTensor>,
 }
 
-/// The folder of a run's checkpoints, `step-00000100.safetensors` and so on.
+/// The folder of a run's checkpoints, `step-00000100.safetensors` and so on, to read from.
+///
+/// It changes nothing and needs no lock, so another process may be writing to the folder meanwhile: files appear under
+/// these names only when they are whole. Whatever else lies there, a temporary that a killed writer has left among it, is
+/// no checkpoint; nor is there one in a folder that does not exist.
+///
+/// ```
+/// use training::checkpoint::CheckpointStore;
+/// let folder = tempfile::tempdir()?;
+/// std::fs::write(folder.path().join("step-00000100.safetensors.tmp"), "half of a checkpoint")?;
+/// let has_begun = CheckpointStore::view(folder.path()).newest().is_some();
+/// assert!(!has_begun);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CheckpointView {
+    folder: PathBuf,
+}
+
+/// The folder of a run's checkpoints, to write to as well: everything that a [`CheckpointView`] does, and more.
 #[derive(Debug)]
 pub struct CheckpointStore {
-    folder: PathBuf,
+    view: CheckpointView,
     keep: usize,
+}
+
+impl std::ops::Deref for CheckpointStore {
+    type Target = CheckpointView;
+
+    fn deref(&self) -> &CheckpointView {
+        &self.view
+    }
 }
 
 /// The newest checkpoint that is whole.
@@ -114,31 +142,14 @@ pub struct Found {
     pub damaged: Vec<(PathBuf, CheckpointError)>,
 }
 
-impl CheckpointStore {
-    /// The store in `folder`, which exists, of which the newest `keep` checkpoints stay: at least two, because the newest
-    /// may turn out to be damaged. Removes what a killed writer has left, so the caller must hold the run directory.
-    ///
-    /// # Errors
-    /// If the folder cannot be read.
-    pub fn open(folder: &Path, keep: usize) -> Result<Self, CheckpointError> {
-        let store = Self { keep: keep.max(2), ..Self::view(folder) };
-        for path in store.files()? {
-            if path.extension().is_some_and(|extension| extension == "tmp") {
-                remove(&path)?;
-            }
-        }
-        Ok(store)
+impl CheckpointView {
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(&self.folder).and_then(Iterator::collect::<io::Result<Vec<_>>>)?;
+        Ok(entries.into_iter().map(|entry| entry.path()).collect())
     }
 
-    /// The store in `folder` to read from: nothing is removed, so another process may be writing to it.
-    pub fn view(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), keep: usize::MAX }
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>, CheckpointError> {
-        let entries = fs::read_dir(&self.folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let error = |source| CheckpointError::Io { action: "list", path: self.folder.clone(), source };
-        Ok(entries.map_err(error)?.into_iter().map(|entry| entry.path()).collect())
+    fn list_error(&self, source: io::Error) -> CheckpointError {
+        CheckpointError::Io { action: "list", path: self.folder.clone(), source }
     }
 
     /// The checkpoints, newest first, with their steps.
@@ -146,27 +157,18 @@ impl CheckpointStore {
     /// # Errors
     /// If the folder cannot be read.
     pub fn list(&self) -> Result<Vec<(usize, PathBuf)>, CheckpointError> {
-        let mut found: Vec<_> = self.files()?.into_iter().filter_map(|path| Some((step_of(&path)?, path))).collect();
+        let files = match self.files() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            result => result.map_err(|error| self.list_error(error))?,
+        };
+        let mut found: Vec<_> = files.into_iter().filter_map(|path| Some((step_of(&path)?, path))).collect();
         found.sort_by(|a, b| b.cmp(a));
         Ok(found)
     }
 
-    /// The newest checkpoint file, if there is any, whether whole or not.
+    /// The newest checkpoint file, if there is any: it was whole when it was written, and is not read here.
     pub fn newest(&self) -> Option<PathBuf> {
         self.list().ok()?.into_iter().next().map(|(_, path)| path)
-    }
-
-    /// Stores a checkpoint, and then removes those that are older than the newest few. Returns its path.
-    ///
-    /// # Errors
-    /// If it cannot be written; the older ones are then untouched.
-    pub fn save(&self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
-        let path = self.folder.join(format!("step-{:08}.safetensors", checkpoint.header.step));
-        checkpoint.write(&path)?;
-        for (_, path) in self.list()?.into_iter().skip(self.keep) {
-            remove(&path)?;
-        }
-        Ok(path)
     }
 
     /// Reads the newest checkpoint that is whole; `None` if there are no checkpoints.
@@ -188,6 +190,44 @@ impl CheckpointStore {
         }
         let reasons = damaged.iter().map(|(_, error)| error.to_string()).collect();
         Err(CheckpointError::NoneUsable { folder: self.folder.clone(), reasons })
+    }
+}
+
+impl CheckpointStore {
+    /// The checkpoints in `folder` for commands that only read them; the folder need not exist.
+    pub fn view(folder: &Path) -> CheckpointView {
+        CheckpointView { folder: folder.to_owned() }
+    }
+
+    /// The store in `folder`, which exists, of which the newest `keep` checkpoints stay: at least two, because the newest
+    /// may turn out to be damaged. Removes the temporaries that a killed writer has left, so the caller must hold the run
+    /// directory.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn open(folder: &Path, keep: usize) -> Result<Self, CheckpointError> {
+        let view = Self::view(folder);
+        for path in view.files().map_err(|error| view.list_error(error))? {
+            if path.file_stem().is_some_and(|name| step_of(Path::new(name)).is_some())
+                && path.extension() == Some("tmp".as_ref())
+            {
+                remove(&path)?;
+            }
+        }
+        Ok(Self { view, keep: keep.max(2) })
+    }
+
+    /// Stores a checkpoint, and then removes those that are older than the newest few. Returns its path.
+    ///
+    /// # Errors
+    /// If it cannot be written; the older ones are then untouched.
+    pub fn save(&self, checkpoint: &Checkpoint) -> Result<PathBuf, CheckpointError> {
+        let path = self.folder.join(format!("step-{:08}.safetensors", checkpoint.header.step));
+        checkpoint.write(&path)?;
+        for (_, path) in self.list()?.into_iter().skip(self.keep) {
+            remove(&path)?;
+        }
+        Ok(path)
     }
 
     /// Renames a damaged checkpoint to `<name>.damaged`, so that it is neither tried again nor counted among the newest.
@@ -249,7 +289,7 @@ mod tests {
         store
     }
 
-    fn steps(store: &CheckpointStore) -> Vec<usize> {
+    fn steps(store: &CheckpointView) -> Vec<usize> {
         store.list().unwrap().into_iter().map(|(step, _)| step).collect()
     }
 
@@ -269,15 +309,19 @@ mod tests {
     #[test]
     fn leftovers_are_removed_and_other_files_left_alone() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["step-00000007.safetensors.tmp", "notes.txt", "step-x.safetensors", "step-.safetensors"] {
+        for name in
+            ["step-00000007.safetensors.tmp", "notes.txt", "notes.tmp", "step-x.safetensors", "step-.safetensors"]
+        {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        assert!(CheckpointStore::view(folder.path()).load_newest().unwrap().is_none());
+        let view = CheckpointStore::view(folder.path());
+        assert!(view.load_newest().unwrap().is_none() && view.newest().is_none() && view.list().unwrap().is_empty());
         assert!(folder.path().join("step-00000007.safetensors.tmp").exists(), "a reader removes nothing");
         let store = store_with(folder.path(), &[1, 2, 3]);
         assert_eq!(steps(&store), [3, 2]);
         assert!(!folder.path().join("step-00000007.safetensors.tmp").exists());
-        assert!(folder.path().join("notes.txt").exists());
+        assert_eq!(steps(&view), [3, 2], "a view sees what has come since");
+        assert!(folder.path().join("notes.txt").exists() && folder.path().join("notes.tmp").exists());
     }
 
     #[test]
@@ -304,7 +348,10 @@ mod tests {
     fn no_checkpoint_is_no_error() {
         let folder = tempfile::tempdir().unwrap();
         assert!(CheckpointStore::open(folder.path(), 2).unwrap().load_newest().unwrap().is_none());
-        assert!(CheckpointStore::open(&folder.path().join("missing"), 2).is_err());
+        let missing = folder.path().join("missing");
+        assert!(CheckpointStore::open(&missing, 2).is_err());
+        assert!(CheckpointStore::view(&missing).load_newest().unwrap().is_none());
+        assert!(!missing.exists());
     }
 
     #[test]

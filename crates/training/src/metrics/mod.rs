@@ -2,17 +2,22 @@
 //!
 //! `metrics.jsonl` holds only values that are a function of the run (losses, rates, norms), never of the clock, so that
 //! the file of a run that was stopped and resumed equals that of an uninterrupted one byte for byte. Wall-clock facts go
-//! to `timing.jsonl`.
+//! to `timing.jsonl`, from which [`speed`] takes what they come to.
 //!
 //! ```text
 //! {"step":100,"kind":"train","loss":3.2188758,"lr":0.001,"gradient_norm":0.83}
 //! {"step":100,"kind":"evaluation","val_loss":3.01,"val_bits_per_byte":1.42}
+//! {"step":100,"kind":"timing","interval":11,"steps":10,"seconds":2.5,"tokens_per_second":16384.0}
 //! ```
+//!
+//! Lines are appended, so a process that is killed may leave half of the last one. Readers leave it out, and a run that is
+//! resumed cuts it off.
 //!
 //! Numbers are written with as many digits as it takes to get the same `f64` back; those that JSON has no notation for
 //! are the strings `"NaN"`, `"inf"` and `"-inf"`.
 
 mod record;
+mod speed;
 
 use std::{
     fs::{self, File},
@@ -21,6 +26,8 @@ use std::{
 };
 
 pub use record::{Record, RecordKind};
+pub(crate) use speed::timing;
+pub use speed::{Speed, speed};
 
 use crate::run_directory::advice;
 

@@ -48,6 +48,16 @@ pub enum OptimizerError {
         /// The second name.
         second: String,
     },
+    /// The device does not give a tensor back.
+    #[error(
+        "the optimizer's {name} cannot be read from the device: {message}; the run can go on from its newest checkpoint"
+    )]
+    Read {
+        /// The tensor, as in [`Optimizer::export`].
+        name: String,
+        /// The backend's reason.
+        message: String,
+    },
     /// Stored state does not fit.
     #[error("the optimizer's state does not fit the model and the optimizer: {}", problems.join(", "))]
     State {
@@ -110,19 +120,23 @@ impl<B: AutodiffBackend<InnerBackend: FusedOps>> Optimizer<B> {
     }
 
     /// Copies the state out: `<slot>/<parameter>` for each tensor, and `step/<parameter>` for the counter.
-    pub fn export(&self) -> Vec<NamedTensor> {
+    ///
+    /// # Errors
+    /// [`OptimizerError::Read`] if the device has lost a tensor.
+    pub fn export(&self) -> Result<Vec<NamedTensor>, OptimizerError> {
         let mut tensors = Vec::new();
         for (name, state) in &self.state {
             let step = TensorData::new(vec![state.step as i64], [1]);
             tensors.push(NamedTensor { name: format!("{STEP}/{name}"), data: step });
             for (slot, tensor) in update::slots(self.settings.rule).iter().zip(&state.tensors) {
-                // A backend that cannot read its own tensors has nothing left to save; burn panics there as well.
-                let data = read_sync(B::InnerBackend::float_into_data(tensor.clone()))
-                    .unwrap_or_else(|error| panic!("the device lost a tensor: {error}"));
-                tensors.push(NamedTensor { name: format!("{slot}/{name}"), data });
+                let name = format!("{slot}/{name}");
+                match read_sync(B::InnerBackend::float_into_data(tensor.clone())) {
+                    Ok(data) => tensors.push(NamedTensor { name, data }),
+                    Err(error) => return Err(OptimizerError::Read { name, message: error.to_string() }),
+                }
             }
         }
-        tensors
+        Ok(tensors)
     }
 
     /// Takes up the state that [`export`](Self::export) gave, for the parameters of `module`.
@@ -285,8 +299,8 @@ mod tests {
                 model = first.step(model, gradients, 0.01);
             }
             let mut second = optimizer(rule);
-            second.import(&model, first.export()).unwrap();
-            assert_eq!(second.export(), first.export());
+            second.import(&model, first.export().unwrap()).unwrap();
+            assert_eq!(second.export().unwrap(), first.export().unwrap());
             // The same values in another module: names are what links them.
             let other = parameters::import(linear(), parameters::export(&model)).unwrap();
             let (a, b) = (gradients(&model, 5.0), gradients(&other, 5.0));
@@ -302,7 +316,7 @@ mod tests {
         let mut trained = optimizer(Rule::adamw());
         let g = gradients(&model, 1.0);
         model = trained.step(model, g, 0.01);
-        let mut state = trained.export();
+        let mut state = trained.export().unwrap();
         state.retain(|tensor| tensor.name != "first_moment/weight");
         for tensor in &mut state {
             match tensor.name.as_str() {
@@ -322,8 +336,8 @@ mod tests {
         ] {
             assert!(message.contains(part), "{part}: {message}");
         }
-        assert!(fresh.export().is_empty(), "unchanged after an error");
-        assert!(optimizer(Rule::sgd()).import(&model, trained.export()).is_err(), "the state of another rule");
+        assert!(fresh.export().unwrap().is_empty(), "unchanged after an error");
+        assert!(optimizer(Rule::sgd()).import(&model, trained.export().unwrap()).is_err(), "the state of another rule");
     }
 
     #[test]

@@ -159,7 +159,8 @@ impl OptimizerSettings {
             true => Ok(()),
             false => Err(OptimizerError::Setting { name, value, range: "at least 0 and below 1" }),
         };
-        let not_negative = |name: &'static str, value: f64| match value.is_finite() && value >= 0.0 {
+        // Tensors are of single precision as a rule, and a larger number would be infinite there.
+        let not_negative = |name: &'static str, value: f64| match (0.0..=f64::from(f32::MAX)).contains(&value) {
             true => Ok(()),
             false => Err(OptimizerError::Setting { name, value, range: "a finite number of at least 0" }),
         };
@@ -281,13 +282,26 @@ mod tests {
     #[test]
     fn numbers_out_of_range_are_named() {
         let rule = |rule| OptimizerSettings { rule, ..Default::default() };
+        let group = |weight_decay, lr_factor| {
+            let group = ParameterGroup { parameters: vec!["*".into()], weight_decay, lr_factor };
+            OptimizerSettings { groups: vec![group], ..Default::default() }
+        };
         for (settings, name) in [
             (rule(Rule::Adam { beta1: 1.0, beta2: 0.9, eps: 1e-8 }), "beta1"),
             (rule(Rule::Adam { beta1: 0.0, beta2: f64::NAN, eps: 1e-8 }), "beta2"),
             (rule(Rule::Adam { beta1: 0.0, beta2: 0.0, eps: -1.0 }), "eps"),
             (rule(Rule::Sgd { momentum: 0.0, dampening: 0.0, nesterov: true }), "momentum"),
             (rule(Rule::Sgd { momentum: 0.9, dampening: 0.1, nesterov: true }), "dampening"),
+            (rule(Rule::AdamW { beta1: 0.0, beta2: 0.0, eps: f64::INFINITY, amsgrad: false }), "eps"),
+            (rule(Rule::Sgd { momentum: f64::NAN, dampening: 0.0, nesterov: false }), "momentum"),
+            (rule(Rule::Sgd { momentum: 0.9, dampening: f64::NAN, nesterov: false }), "dampening"),
             (OptimizerSettings { weight_decay: -0.1, ..Default::default() }, "weight_decay"),
+            (OptimizerSettings { weight_decay: f64::NAN, ..Default::default() }, "weight_decay"),
+            (OptimizerSettings { weight_decay: 1e39, ..Default::default() }, "weight_decay"),
+            (group(Some(f64::NAN), 1.0), "weight_decay of a group"),
+            (group(None, f64::NAN), "lr_factor"),
+            (group(None, f64::INFINITY), "lr_factor"),
+            (group(None, -1.0), "lr_factor"),
         ] {
             let message = settings.validate().unwrap_err().to_string();
             assert!(message.contains(name), "{message}");

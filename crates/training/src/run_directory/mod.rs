@@ -4,16 +4,21 @@
 //! runs/llm-60m/
 //!   config.toml         the resolved settings
 //!   environment.json    versions, machine, command line (a resumed run adds environment-2.json, ...)
+//!   tokenizer.json      and whatever else the experiment keeps with the run
 //!   metrics.jsonl       values that are a function of the run: the same bits whether or not it was interrupted
 //!   timing.jsonl        wall-clock facts
 //!   checkpoints/        step-00000100.safetensors, ...
 //!   figures/
 //! ```
 //!
-//! A directory is never overwritten, and only one process at a time can hold it.
+//! The directory appears [whole or not at all](RunDirectory::create), so a run that was killed at any moment can either be
+//! started again or be continued. It is never overwritten, and only one process at a time can hold it. Files appear whole
+//! or not at all, too, except for the two logs: lines are appended to them, and a process that is killed may leave half of
+//! the last one, which readers leave out and a resumed run cuts off.
 
 mod atomic_file;
 mod environment;
+mod new_run;
 
 use std::{
     fs::{self, File, TryLockError},
@@ -24,22 +29,31 @@ use std::{
 pub(crate) use atomic_file::sync_folder_of;
 pub use atomic_file::{atomic_write, temporary_name};
 pub use environment::{BURN_VERSION, Environment};
-use serde::{Serialize, de::DeserializeOwned};
+pub use new_run::NewRun;
+use serde::de::DeserializeOwned;
+
+const CONFIG: &str = "config.toml";
+const ENVIRONMENT: &str = "environment.json";
+const LOCK: &str = ".lock";
+const FOLDERS: [&str; 2] = ["checkpoints", "figures"];
 
 /// What can go wrong with the directory of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirectoryError {
     /// A new run would overwrite something.
     #[error(
-        "{} already exists, and a run directory is never overwritten; choose another one, or continue that run with \
-         --resume", path.display()
+        "{} already exists, and a run directory is never overwritten; choose another directory, or continue it with \
+         --resume if it is a run", path.display()
     )]
     Exists {
         /// The directory asked for.
         path: PathBuf,
     },
     /// There is no run to continue.
-    #[error("{} holds no run (it has no config.toml); check the path, or start a new run there", path.display())]
+    #[error(
+        "{} holds no run (it has no config.toml); check the path, or start a new run in a directory that \
+         does not exist yet", path.display()
+    )]
     NotARun {
         /// The directory asked for.
         path: PathBuf,
@@ -49,6 +63,18 @@ pub enum RunDirectoryError {
     Locked {
         /// The directory asked for.
         path: PathBuf,
+    },
+    /// Where a new run is prepared lies something else.
+    #[error("{} is in the way: it lies where a new run is prepared, but is not of one; move it away", path.display())]
+    InTheWay {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// An experiment's file cannot have this name.
+    #[error("a run directory cannot hold a further file named `{name}`: the name is taken, hidden, or not a plain one")]
+    Name {
+        /// The name.
+        name: String,
     },
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
@@ -107,12 +133,12 @@ impl RunPaths {
 
     /// The resolved settings.
     pub fn config(&self) -> PathBuf {
-        self.root.join("config.toml")
+        self.root.join(CONFIG)
     }
 
     /// The facts about the first process that made the run.
     pub fn environment(&self) -> PathBuf {
-        self.root.join("environment.json")
+        self.root.join(ENVIRONMENT)
     }
 
     /// The values that are a function of the run; see [`metrics`](crate::metrics).
@@ -135,7 +161,7 @@ impl RunPaths {
         self.root.join("figures")
     }
 
-    /// Reads the settings that [`RunDirectory::write_config`] stored.
+    /// Reads the settings that the run was made with.
     ///
     /// # Errors
     /// If `config.toml` is missing or does not fit the type.
@@ -163,26 +189,20 @@ impl Drop for RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes the directory of a new run, and its parents where they are missing.
+    /// Makes the directory of a new run, with its parents where they are missing: whole, or not at all.
+    ///
+    /// It is prepared as `.NAME.starting` beside its place and then renamed. What a killed process may have left of that
+    /// name is taken over by the next call for the same directory, unless it holds anything that is not of a run.
     ///
     /// # Errors
-    /// [`RunDirectoryError::Exists`] if there is something at `path` already, whatever it is.
-    pub fn create(path: impl AsRef<Path>) -> Result<Self, RunDirectoryError> {
-        let paths = RunPaths::new(path.as_ref());
-        let root = paths.root();
-        if let Some(parent) = root.parent() {
-            fs::create_dir_all(parent).map_err(RunDirectoryError::io("create", parent))?;
-        }
-        // One call that makes the directory or fails, so that of two processes only one can have made it.
-        fs::create_dir(root).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => RunDirectoryError::Exists { path: root.to_owned() },
-            _ => RunDirectoryError::io("create", root)(error),
-        })?;
-        let lock = lock(root)?;
-        for folder in [paths.checkpoints(), paths.figures()] {
-            fs::create_dir(&folder).map_err(RunDirectoryError::io("create", &folder))?;
-        }
-        Ok(Self { paths, lock })
+    /// [`RunDirectoryError::Exists`] if there is something at `path` already, whatever it is (a link that leads nowhere,
+    /// too); [`RunDirectoryError::Locked`] while another process is making the same directory.
+    pub fn create(path: impl AsRef<Path>, contents: &NewRun) -> Result<Self, RunDirectoryError> {
+        let path = path.as_ref();
+        // Without a slash at the end, which would make the system follow a link.
+        let target = path.file_name().map_or_else(|| path.to_owned(), |name| path.with_file_name(name));
+        let lock = contents.make(&target)?;
+        Ok(Self { paths: RunPaths::new(target), lock })
     }
 
     /// Takes hold of the directory of an earlier run, to continue it.
@@ -194,8 +214,9 @@ impl RunDirectory {
         if !paths.config().is_file() {
             return Err(RunDirectoryError::NotARun { path: paths.root });
         }
-        let lock = lock(paths.root())?;
-        for folder in [paths.checkpoints(), paths.figures()] {
+        let lock = lock(paths.root(), paths.root())?;
+        // They are not in what was copied by a tool that leaves out empty folders.
+        for folder in FOLDERS.map(|folder| paths.root().join(folder)) {
             fs::create_dir_all(&folder).map_err(RunDirectoryError::io("create", &folder))?;
         }
         Ok(Self { paths, lock })
@@ -211,131 +232,47 @@ impl RunDirectory {
         self.paths.root()
     }
 
-    /// Stores the resolved settings as `config.toml`.
-    ///
-    /// # Errors
-    /// If they cannot be written as TOML, or not be stored.
-    pub fn write_config(&self, settings: &impl Serialize) -> Result<(), RunDirectoryError> {
-        let path = self.paths.config();
-        let text = toml::to_string_pretty(settings).map_err(|error| RunDirectoryError::Content {
-            path: path.clone(),
-            message: format!("the settings cannot be written as TOML: {error}"),
-        })?;
-        atomic_write(&path, |writer| writer.write_all(text.as_bytes())).map_err(RunDirectoryError::io("write", &path))
-    }
-
-    /// Stores what the run is made with as `environment.json`, or as `environment-2.json` and so on where an earlier
-    /// process has written that already. Returns the path.
+    /// Stores what a resumed run goes on with, as `environment-2.json` and so on. Returns the path.
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub fn write_environment(&self, environment: &Environment) -> Result<PathBuf, RunDirectoryError> {
-        let numbered = (2..).map(|number| self.path().join(format!("environment-{number}.json")));
-        let mut candidates = std::iter::once(self.paths.environment()).chain(numbered);
-        let path = candidates.find(|path| !path.exists()).unwrap_or_else(|| self.paths.environment());
-        let write = |writer: &mut io::BufWriter<File>| {
-            serde_json::to_writer_pretty(&mut *writer, environment)?;
-            writer.write_all(b"\n")
+    pub fn add_environment(&self, environment: &Environment) -> Result<PathBuf, RunDirectoryError> {
+        let mut number = 2;
+        let path = loop {
+            let path = self.path().join(format!("environment-{number}.json"));
+            if !path.exists() {
+                break path;
+            }
+            number += 1;
         };
-        atomic_write(&path, write).map_err(RunDirectoryError::io("write", &path))?;
+        let written = to_json(environment).and_then(|text| atomic_write(&path, |writer| writer.write_all(&text)));
+        written.map_err(RunDirectoryError::io("write", &path))?;
         Ok(path)
     }
 }
 
-fn lock(root: &Path) -> Result<File, RunDirectoryError> {
-    let path = root.join(".lock");
+fn to_json(environment: &Environment) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(environment)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Takes the lock in `folder`, which is or will be the directory `run`.
+fn lock(folder: &Path, run: &Path) -> Result<File, RunDirectoryError> {
+    let path = folder.join(LOCK);
     let file = File::options()
         .create(true)
         .truncate(false)
+        .read(true)
         .write(true)
         .open(&path)
         .map_err(RunDirectoryError::io("create", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(RunDirectoryError::Locked { path: root.to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(RunDirectoryError::Locked { path: run.to_owned() }),
         Err(TryLockError::Error(source)) => Err(RunDirectoryError::Io { action: "lock", path, source }),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde::Deserialize;
-
-    use super::*;
-
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Settings {
-        lr: f64,
-        name: String,
-    }
-
-    #[test]
-    fn a_directory_is_made_once_and_never_overwritten() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs/a");
-        let run = RunDirectory::create(&path).unwrap();
-        let settings = Settings { lr: 0.1 + 0.2, name: "a \"quoted\" name".into() };
-        run.write_config(&settings).unwrap();
-        assert_eq!(run.paths().read_config::<Settings>().unwrap(), settings);
-        drop(run);
-        for existing in [path.as_path(), folder.path()] {
-            let message = RunDirectory::create(existing).unwrap_err().to_string();
-            assert!(message.contains("already exists") && message.contains("--resume"), "{message}");
-        }
-        assert_eq!(RunDirectory::open(&path).unwrap().paths().read_config::<Settings>().unwrap(), settings);
-    }
-
-    #[test]
-    fn a_file_in_the_way_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        fs::write(&path, "").unwrap();
-        assert!(matches!(RunDirectory::create(&path), Err(RunDirectoryError::Exists { .. })));
-        assert!(matches!(RunDirectory::create(path.join("run")), Err(RunDirectoryError::Io { .. })));
-    }
-
-    #[test]
-    fn only_one_process_holds_a_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
-        let run = RunDirectory::create(&path).unwrap();
-        run.write_config(&toml::Table::new()).unwrap();
-        assert!(matches!(RunDirectory::open(&path), Err(RunDirectoryError::Locked { .. })));
-        drop(run);
-        RunDirectory::open(&path).unwrap();
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn a_copy_of_the_lock_does_not_outlive_the_run() {
-        // Regression: a process that was being started at that moment kept the run locked.
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
-        let run = RunDirectory::create(&path).unwrap();
-        run.write_config(&toml::Table::new()).unwrap();
-        let _copy = run.lock.try_clone().unwrap();
-        drop(run);
-        RunDirectory::open(&path).unwrap();
-    }
-
-    #[test]
-    fn opening_what_is_no_run_says_so() {
-        let folder = tempfile::tempdir().unwrap();
-        for path in [folder.path().to_owned(), folder.path().join("missing")] {
-            let message = RunDirectory::open(path).unwrap_err().to_string();
-            assert!(message.contains("holds no run"), "{message}");
-        }
-    }
-
-    #[test]
-    fn each_process_adds_its_environment() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDirectory::create(folder.path().join("a")).unwrap();
-        let environment = Environment::collect("demo", "1", "cpu");
-        let names: Vec<_> = (0..3).map(|_| run.write_environment(&environment).unwrap()).collect();
-        let names: Vec<_> = names.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["environment.json", "environment-2.json", "environment-3.json"]);
-        let text = fs::read_to_string(run.paths().environment()).unwrap();
-        assert_eq!(serde_json::from_str::<Environment>(&text).unwrap().program, "demo");
-    }
-}
+mod tests;

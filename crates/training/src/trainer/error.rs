@@ -4,7 +4,7 @@ use std::{error::Error, fmt, path::PathBuf};
 
 use crate::{
     checkpoint::CheckpointError, metrics::MetricsError, optimizer::OptimizerError, parameters::ParameterError,
-    run_directory::RunDirectoryError,
+    run_directory::RunDirectoryError, schedule::ScheduleError,
 };
 
 /// Why a run stops before its end, or cannot start.
@@ -89,6 +89,9 @@ pub enum TrainError {
     /// The checkpoint holds another model.
     #[error("the checkpoint is of another model: {0}")]
     Parameters(#[from] ParameterError),
+    /// The schedule.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
     /// The run directory.
     #[error(transparent)]
     RunDirectory(#[from] RunDirectoryError),

@@ -17,13 +17,13 @@ use burn::{module::AutodiffModule, tensor::backend::AutodiffBackend};
 use fused_ops::FusedOps;
 use serde::Serialize;
 
-use self::workers::Workers;
 pub use self::{
     error::TrainError,
     report::StepReport,
     settings::{Accumulation, TrainSettings},
     task::{Task, TaskState},
 };
+use self::{step::Interval, workers::Workers};
 use crate::{
     checkpoint::{Checkpoint, CheckpointError, CheckpointHeader, CheckpointStore, Configuration, FORMAT_VERSION},
     interrupt::Interrupt,
@@ -54,8 +54,7 @@ pub struct Trainer<B: AutodiffBackend<InnerBackend: FusedOps>, M: AutodiffModule
     warnings: Vec<String>,
     saved_step: Option<usize>,
     evaluation: Option<(usize, Vec<(String, f64)>)>,
-    /// Tokens and seconds since the last line in the log of times.
-    since_timing: (u64, f64),
+    since_timing: Interval,
     workers: Workers,
 }
 
@@ -97,7 +96,7 @@ where
     M: AutodiffModule<B>,
     T: Task<B, M>,
 {
-    /// Starts a new run in `directory`.
+    /// Starts a new run in `directory`, fresh from [`RunDirectory::create`].
     ///
     /// `configuration` is everything that the run's values depend on, as a rule the whole settings of the experiment: a
     /// checkpoint is only resumed under the same one.
@@ -107,7 +106,7 @@ where
     pub fn start(
         directory: RunDirectory,
         configuration: &impl Serialize,
-        settings: TrainSettings,
+        settings: &TrainSettings,
         model: M,
         task: T,
     ) -> Result<Self, TrainError> {
@@ -120,7 +119,8 @@ where
     /// Continues the run in `directory` from its newest checkpoint that is whole.
     ///
     /// `model` is built as for a new run; its values are replaced. A damaged checkpoint is set aside, and named in
-    /// [`warnings`](Self::warnings). A run that was stopped before its first checkpoint starts again at step 0. With
+    /// [`warnings`](Self::warnings). A run that was stopped before its first checkpoint starts again at step 0. What the logs say of
+    /// later steps is cut off, half a line of a killed process included. With
     /// `allow_changes`, the configuration may differ from the checkpoint's; the differences are then warnings.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ where
     pub fn resume(
         directory: RunDirectory,
         configuration: &impl Serialize,
-        settings: TrainSettings,
+        settings: &TrainSettings,
         model: M,
         task: T,
         allow_changes: bool,
@@ -181,7 +181,7 @@ where
     fn new(
         directory: RunDirectory,
         configuration: &impl Serialize,
-        settings: TrainSettings,
+        settings: &TrainSettings,
         model: M,
         task: T,
         metrics: MetricsLog,
@@ -201,7 +201,7 @@ where
             warnings: warnings.collect(),
             model: Some(model),
             task,
-            settings,
+            settings: settings.clone(),
             directory,
             metrics,
             step: 0,
@@ -209,7 +209,7 @@ where
             skipped: 0,
             saved_step: None,
             evaluation: None,
-            since_timing: (0, 0.0),
+            since_timing: Interval::numbered(1),
             workers: Workers::none(),
         })
     }
@@ -242,7 +242,7 @@ where
                 extra,
             },
             model: parameters::export(self.model()),
-            optimizer: self.optimizer.export(),
+            optimizer: self.optimizer.export()?,
             task: tensors,
         };
         let path = self.checkpoints.save(&checkpoint)?;

@@ -88,8 +88,8 @@ impl TrainSettings {
         if self.steps == 0 {
             return complain("steps", "must be at least 1");
         }
-        if !(self.lr.is_finite() && self.lr >= 0.0) {
-            return complain("lr", "must be a finite number of at least 0");
+        if !(0.0..=f64::from(f32::MAX)).contains(&self.lr) {
+            return complain("lr", "must be a number of at least 0, and finite in single precision");
         }
         if self.warmup > self.steps {
             return complain("warmup", "must not be longer than the run (`steps`)");
@@ -103,7 +103,13 @@ impl TrainSettings {
         if self.keep_checkpoints < 2 {
             return complain("keep_checkpoints", "must be at least 2: the newest one may turn out to be damaged");
         }
-        Ok(self.optimizer.validate()?)
+        self.schedule.validate()?;
+        self.optimizer.validate()?;
+        // Each may be a number, and their product not.
+        if self.optimizer.groups.iter().any(|group| self.lr * group.lr_factor > f64::from(f32::MAX)) {
+            return complain("lr", "is too large for single precision, times the `lr_factor` of a group");
+        }
+        Ok(())
     }
 
     /// Whether something that happens `every` so many steps happens after step number `step`.
@@ -115,14 +121,27 @@ impl TrainSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimizer::ParameterGroup;
 
     #[test]
     fn settings_that_make_no_sense_are_named() {
         TrainSettings::default().validate().unwrap();
         let default = TrainSettings::default;
+        let with_group = |lr_factor| {
+            let group = ParameterGroup { parameters: vec!["*".into()], weight_decay: None, lr_factor };
+            OptimizerSettings { groups: vec![group], ..Default::default() }
+        };
         for (settings, name) in [
             (TrainSettings { steps: 0, ..default() }, "steps"),
             (TrainSettings { lr: f64::NAN, ..default() }, "lr"),
+            (TrainSettings { lr: 1e39, ..default() }, "lr"),
+            (TrainSettings { lr: -1.0, ..default() }, "lr"),
+            (TrainSettings { schedule: Schedule::Cosine { min_ratio: f64::NAN }, ..default() }, "min_ratio"),
+            (TrainSettings { schedule: Schedule::CosineRestarts { restarts: 0 }, ..default() }, "restarts"),
+            (TrainSettings { optimizer: with_group(f64::NAN), ..default() }, "lr_factor"),
+            (TrainSettings { optimizer: with_group(f64::INFINITY), ..default() }, "lr_factor"),
+            (TrainSettings { lr: 1e20, optimizer: with_group(1e20), ..default() }, "lr_factor"),
+            (TrainSettings { clip: Some(f64::NAN), ..default() }, "clip"),
             (TrainSettings { warmup: 1001, ..default() }, "warmup"),
             (TrainSettings { clip: Some(0.0), ..default() }, "clip"),
             (TrainSettings { log_every: 0, ..default() }, "log_every"),
@@ -134,8 +153,24 @@ mod tests {
     }
 
     #[test]
+    fn what_toml_calls_a_number_and_is_none_is_refused() {
+        // Regression: these went through, and the weights became NaN.
+        let text = toml::to_string(&TrainSettings::default()).unwrap();
+        for (old, new) in [("min_ratio = 0.1", "min_ratio = nan"), ("weight_decay = 0.0", "weight_decay = inf")] {
+            let changed = text.replace(old, new);
+            assert_ne!(changed, text);
+            assert!(toml::from_str::<TrainSettings>(&changed).unwrap().validate().is_err(), "{new}");
+        }
+    }
+
+    #[test]
     fn settings_come_back_from_toml() {
-        let settings = TrainSettings { clip: Some(1.0), accumulation: Accumulation::Equal, ..Default::default() };
+        let settings = TrainSettings {
+            steps: usize::MAX,
+            clip: Some(1.0),
+            accumulation: Accumulation::Equal,
+            ..Default::default()
+        };
         assert_eq!(toml::from_str::<TrainSettings>(&toml::to_string(&settings).unwrap()).unwrap(), settings);
     }
 

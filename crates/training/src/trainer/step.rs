@@ -12,8 +12,30 @@ use fused_ops::FusedOps;
 use super::{Accumulation, StepReport, Task, TrainError, Trainer};
 use crate::{
     gradients, memory,
-    metrics::{Record, RecordKind},
+    metrics::{Record, RecordKind, timing},
 };
+
+/// What has happened since the last line in the log of times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    /// Counted from 1 in each process, which is how a reader knows where one began.
+    number: usize,
+    steps: usize,
+    tokens: u64,
+    seconds: f64,
+}
+
+impl Interval {
+    pub(super) fn numbered(number: usize) -> Self {
+        Self { number, steps: 0, tokens: 0, seconds: 0.0 }
+    }
+
+    fn add(&mut self, tokens: u64, seconds: f64) {
+        self.steps = self.steps.saturating_add(1);
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.seconds += seconds;
+    }
+}
 
 struct Gathered {
     /// `None` if no micro-batch counted.
@@ -73,14 +95,13 @@ where
             self.model = self.model.take().map(|model| self.optimizer.step(model, sum, lr));
         }
         self.step = number;
-        self.tokens_seen += tokens;
-        self.skipped += skipped as u64;
+        self.tokens_seen = self.tokens_seen.saturating_add(tokens);
+        self.skipped = self.skipped.saturating_add(skipped as u64);
         if let Some(model) = &self.model {
             self.task.after_update(model, number);
         }
         let seconds = started.elapsed().as_secs_f64();
-        self.since_timing.0 += tokens;
-        self.since_timing.1 += seconds;
+        self.since_timing.add(tokens, seconds);
 
         if logged {
             let mut values = Vec::new();
@@ -203,8 +224,14 @@ where
     }
 
     fn log_timing(&mut self) -> Result<(), TrainError> {
-        let (tokens, seconds) = std::mem::take(&mut self.since_timing);
-        let mut values = vec![named("seconds", seconds), named("tokens_per_second", tokens as f64 / seconds.max(1e-9))];
+        let Interval { number, steps, tokens, seconds } = self.since_timing;
+        self.since_timing = Interval::numbered(number.saturating_add(1));
+        let mut values = vec![
+            named(timing::INTERVAL, number as f64),
+            named(timing::STEPS, steps as f64),
+            named(timing::SECONDS, seconds),
+            named(timing::TOKENS_PER_SECOND, tokens as f64 / seconds.max(1e-9)),
+        ];
         // Only known where the program has installed the allocator that counts.
         if memory::peak_bytes() > 0 {
             values.push(named("memory_bytes", memory::current_bytes() as f64));

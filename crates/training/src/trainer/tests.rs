@@ -1,6 +1,6 @@
 //! The loop on a small network, above all: stopped and resumed at any step, it gives the same bits.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::LazyLock};
 
 use burn::{
     backend::{Autodiff, Flex},
@@ -19,6 +19,7 @@ use crate::{
     metrics::{RecordKind, read_metrics},
     optimizer::{OptimizerSettings, ParameterGroup, Rule},
     parameters::{NamedTensor, export},
+    run_directory::{Environment, NewRun},
     schedule::Schedule,
     seed,
 };
@@ -159,9 +160,13 @@ fn settings(steps: usize) -> TrainSettings {
 }
 
 fn start(path: &Path, settings: &TrainSettings, model: Network<B>, task: Product) -> Trainer<B, Network<B>, Product> {
-    let directory = RunDirectory::create(path).unwrap();
-    directory.write_config(settings).unwrap();
-    Trainer::start(directory, settings, settings.clone(), model, task).unwrap()
+    Trainer::start(directory(path), settings, settings, model, task).unwrap()
+}
+
+fn directory(path: &Path) -> RunDirectory {
+    static CONTENTS: LazyLock<NewRun> =
+        LazyLock::new(|| NewRun::new(&toml::Table::new(), &Environment::collect("test", "1", "cpu")).unwrap());
+    RunDirectory::create(path, &CONTENTS).unwrap()
 }
 
 fn try_resume(
@@ -171,7 +176,7 @@ fn try_resume(
     task: Product,
     allow_changes: bool,
 ) -> Result<Trainer<B, Network<B>, Product>, TrainError> {
-    Trainer::resume(RunDirectory::open(path)?, settings, settings.clone(), model, task, allow_changes)
+    Trainer::resume(RunDirectory::open(path)?, settings, settings, model, task, allow_changes)
 }
 
 fn to_the_end(trainer: &mut Trainer<B, Network<B>, Product>) {
@@ -180,7 +185,7 @@ fn to_the_end(trainer: &mut Trainer<B, Network<B>, Product>) {
 
 /// The bits of everything that a run leaves.
 fn outcome(trainer: &Trainer<B, Network<B>, Product>) -> (Vec<(String, Vec<u8>)>, String, u64) {
-    let tensors = export(trainer.model()).into_iter().chain(trainer.optimizer().export());
+    let tensors = export(trainer.model()).into_iter().chain(trainer.optimizer().export().unwrap());
     let tensors = tensors.map(|tensor| (tensor.name, tensor.data.as_bytes().to_vec())).collect();
     let metrics = fs::read_to_string(trainer.directory().paths().metrics()).unwrap();
     (tensors, metrics, trainer.tokens_seen())
@@ -203,6 +208,8 @@ fn a_run_learns_and_logs() {
     assert_eq!((first.get("lr"), first.get("tokens")), (Some(settings.lr_at(0)), Some(12.0)));
     let timing = read_metrics(&trainer.directory().paths().timing()).unwrap();
     assert!(timing.iter().all(|record| record.kind == RecordKind::Timing && record.get("seconds").unwrap() > 0.0));
+    let steps: Vec<_> = crate::metrics::series(&timing, "steps").into_iter().map(|(_, steps)| steps).collect();
+    assert_eq!(steps, [1.0, 49.0, 50.0, 50.0, 50.0, 50.0, 50.0]);
     assert!(matches!(trainer.advance(), Err(TrainError::Finished { steps: 300 })));
     let finished = trainer.finish().unwrap();
     assert!(finished.directory.path().ends_with("a"));
@@ -373,10 +380,9 @@ fn weights_that_make_no_sense_are_refused() {
     }
     for (weight, expected) in [(-1.0, "weight"), (f64::NAN, "weight"), (1.0, "the file is gone")] {
         let folder = tempfile::tempdir().unwrap();
-        let directory = RunDirectory::create(folder.path().join("a")).unwrap();
+        let directory = directory(&folder.path().join("a"));
         let settings = TrainSettings::default();
-        let mut trainer =
-            Trainer::start(directory, &settings.clone(), settings, Network::new(1, false), Odd(weight)).unwrap();
+        let mut trainer = Trainer::start(directory, &settings, &settings, Network::new(1, false), Odd(weight)).unwrap();
         let message = trainer.advance().unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     }
@@ -459,6 +465,59 @@ fn an_interrupted_run_saves_where_it_stands() {
 }
 
 #[test]
+fn every_line_of_the_log_of_times_says_how_many_steps_of_one_process_it_spans() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let settings = TrainSettings { log_every: 4, evaluate_every: 0, ..settings(14) };
+    let task = Product::new(&[12]);
+    let mut trainer = start(&path, &settings, Network::new(1, false), task.clone());
+    (0..11).for_each(|_| _ = trainer.advance().unwrap());
+    drop(trainer);
+    // Steps 9 to 11 were never logged; the second process goes on from step 10.
+    let mut trainer = try_resume(&path, &settings, Network::new(1, false), task, false).unwrap();
+    assert_eq!(trainer.step(), 10);
+    to_the_end(&mut trainer);
+    let timing = read_metrics(&trainer.directory().paths().timing()).unwrap();
+    let lines: Vec<_> = timing
+        .iter()
+        .map(|record| (record.step, record.get("interval").unwrap(), record.get("steps").unwrap()))
+        .collect();
+    assert_eq!(lines, [(1, 1.0, 1.0), (4, 2.0, 3.0), (8, 3.0, 4.0), (12, 1.0, 2.0), (14, 2.0, 2.0)]);
+    assert!(crate::metrics::speed(&timing).is_some());
+}
+
+#[test]
+fn the_largest_sizes_are_no_trouble() {
+    let folder = tempfile::tempdir().unwrap();
+    let most = usize::MAX;
+    for schedule in ["constant", "linear", "cosine", "cosine-cycles:0.5", "cosine-restarts:3"] {
+        let settings = TrainSettings {
+            steps: most,
+            warmup: most,
+            log_every: most,
+            evaluate_every: most,
+            checkpoint_every: most,
+            keep_checkpoints: most,
+            schedule: schedule.parse().unwrap(),
+            ..settings(1)
+        };
+        let path = folder.path().join(schedule.replace(':', "-"));
+        let mut trainer = start(&path, &settings, Network::new(1, false), Product::new(&[12]));
+        trainer.advance().unwrap();
+        trainer.save().unwrap();
+        drop(trainer);
+        let mut trainer = try_resume(&path, &settings, Network::new(1, false), Product::new(&[12]), false).unwrap();
+        trainer.advance().unwrap();
+        // As if all but one had been made.
+        trainer.step = most - 1;
+        (trainer.tokens_seen, trainer.skipped) = (u64::MAX, u64::MAX);
+        trainer.advance().unwrap();
+        assert!(trainer.is_finished());
+        assert_eq!(trainer.checkpoints.list().unwrap()[0].0, most);
+    }
+}
+
+#[test]
 fn runs_can_be_interleaved() {
     let folder = tempfile::tempdir().unwrap();
     let task = Product::new(&[12]);
@@ -481,8 +540,8 @@ fn cloned_parameters_are_refused_and_patterns_without_effect_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut model = Network::<B>::new(1, false);
     model.layers.push(model.layers[1].clone());
-    let directory = RunDirectory::create(folder.path().join("a")).unwrap();
-    let error = Trainer::start(directory, &settings(3), settings(3), model, Product::new(&[12])).unwrap_err();
+    let directory = directory(&folder.path().join("a"));
+    let error = Trainer::start(directory, &settings(3), &settings(3), model, Product::new(&[12])).unwrap_err();
     let message = error.to_string();
     assert!(message.contains("layers.1.weight and layers.2.weight are clones"), "{message}");
 

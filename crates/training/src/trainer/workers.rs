@@ -31,18 +31,27 @@ impl Workers {
         self.pools.len()
     }
 
-    /// Does the work of each job, all at the same time, one a thread. The results are in the order of the jobs; there
-    /// must not be more jobs than threads.
+    /// Does the work of each job, one a thread at the same time; where there are more jobs than threads, in rounds. The
+    /// results are in the order of the jobs.
     pub fn run<J: Send, R: Send>(&self, jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
-        debug_assert!(jobs.len() <= self.pools.len());
+        if self.pools.is_empty() {
+            return jobs.into_iter().map(work).collect();
+        }
         let mut results: Vec<Option<R>> = jobs.iter().map(|_| None).collect();
-        let tasks: Vec<(J, &mut Option<R>)> = jobs.into_iter().zip(&mut results).collect();
-        spread(&self.pools, tasks, &work);
+        let mut tasks = jobs.into_iter().zip(&mut results);
+        loop {
+            let round: Vec<(J, &mut Option<R>)> = tasks.by_ref().take(self.pools.len()).collect();
+            if round.is_empty() {
+                break;
+            }
+            spread(&self.pools, round, &work);
+        }
         results.into_iter().flatten().collect()
     }
 }
 
-/// Starts the first task on the first pool, then the others on the others, and waits for all.
+/// Starts the first task on the first pool, then the others on the others, and waits for all. There are no
+/// more tasks than pools.
 fn spread<J: Send, R: Send>(
     pools: &[ThreadPool],
     mut tasks: Vec<(J, &mut Option<R>)>,
@@ -76,6 +85,9 @@ mod tests {
         assert_eq!(results, [(30, 1), (10, 1), (20, 1)]);
         assert_eq!(workers.run(vec![7], |job| job), [7]);
         assert!(workers.run(Vec::<u8>::new(), |job| job).is_empty());
+        // Regression: of more jobs than threads, those at the end were dropped.
+        assert_eq!(workers.run((0..10).collect(), |job| job + 1), (1..11).collect::<Vec<_>>());
+        assert_eq!(Workers::none().run(vec![1, 2], |job| job + 1), [2, 3]);
     }
 
     #[test]

@@ -151,19 +151,11 @@ pub struct DataArgs {
     #[arg(long, value_name = "NAME")]
     pub text_field: Option<String>,
     /// bytes, bpe:N (trained on the text), or the path of a tokenizer.json
-    #[arg(long, value_parser = |text: &str| TokenizerSpec::parse(text))]
+    #[arg(long)]
     pub tokenizer: Option<TokenizerSpec>,
     /// packed, or document (one document a row, truncated and padded, as in the paper)
-    #[arg(long, value_parser = parse_rows)]
+    #[arg(long)]
     pub rows: Option<RowMode>,
-}
-
-fn parse_rows(text: &str) -> Result<RowMode, String> {
-    match text {
-        "packed" => Ok(RowMode::Packed),
-        "document" => Ok(RowMode::Document),
-        _ => Err("give packed or document".to_owned()),
-    }
 }
 
 /// Arguments of an evaluation.

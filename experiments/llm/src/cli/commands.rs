@@ -24,7 +24,7 @@ use crate::{
     model::state_dict,
     presets::Preset,
     report::Report,
-    run::{self, ArmSummary},
+    run::{self, ArmSummary, StepMemory},
     settings::Settings,
     task,
 };
@@ -58,10 +58,17 @@ fn tokenizer_cache() -> PathBuf {
     Path::new("runs").join("tokenizers")
 }
 
-/// Refuses what cannot fit into memory, before anything is made.
-fn check_memory(settings: &Settings, at_once: usize, remedy: &str) -> Outcome {
-    let Some(ram) = Ram::now() else { return Ok(()) };
-    run::memory_estimate(settings, at_once).check(ram.available, remedy).map_err(|error| Failure::Usage(error.into()))
+/// Refuses what cannot fit into main memory. What a GPU holds is not asked.
+fn check_memory(settings: &Settings, device: DeviceChoice, at_once: usize, remedy: &str) -> Outcome {
+    let (DeviceChoice::Cpu, Some(ram)) = (device, Ram::now()) else { return Ok(()) };
+    let mut sized = settings.clone();
+    // Before the text is read, the vocabulary is at least this.
+    let least = match settings.data.tokenizer {
+        TokenizerSpec::Bpe { entries } => entries,
+        TokenizerSpec::Bytes | TokenizerSpec::File(_) => 257,
+    };
+    sized.model.vocabulary = sized.model.vocabulary.max(least);
+    run::memory_estimate(&sized, at_once).check(ram.available, remedy).map_err(|error| Failure::Usage(error.into()))
 }
 
 /// Reads the text and settles the vocabulary.
@@ -71,14 +78,18 @@ fn load_data(settings: &mut Settings) -> Result<TextData, Failure> {
     Ok(data)
 }
 
+const COMPARE_REMEDY: &str = "--sequential, fewer --arms, a smaller --micro-batch or --preset";
+const TRAIN_REMEDY: &str = "a smaller --micro-batch, --context or --preset";
+
 fn describe(progress: &Progress, settings: &Settings, data: &TextData) {
     progress.message(&data.corpus.to_string());
     progress.message(&format!(
-        "tokenizer: {}, vocabulary {}; {} rows of {} tokens to train on",
+        "tokenizer: {}, vocabulary {}\ntraining rows: {} of {} tokens ({})",
         data.tokenizer.provenance(),
         settings.model.vocabulary,
         data.train.len(),
-        settings.data.context
+        settings.data.context,
+        data.train.stats()
     ));
     let rows = settings.training.steps as f64 * settings.data.batch as f64;
     progress.message(&format!(
@@ -96,32 +107,29 @@ fn describe(progress: &Progress, settings: &Settings, data: &TextData) {
 /// `compare`, and a run without a subcommand.
 pub fn compare(args: &CompareArgs) -> Outcome {
     let request = request::compare(args).map_err(Failure::Usage)?;
-    let mut sized = request.comparison.run.clone();
-    sized.model.vocabulary = sized.model.vocabulary.max(257);
-    check_memory(
-        &sized,
-        request.comparison.at_once(),
-        "--sequential, fewer --arms, a smaller --micro-batch or --preset",
-    )?;
-    on_device!(args.run.device, |B, device| compare_on::<B>(request, device))
+    let CompareRequest { comparison, .. } = &request;
+    check_memory(&comparison.run, args.run.device, comparison.at_once(), COMPARE_REMEDY)?;
+    on_device!(args.run.device, |B, device| compare_on::<B>(request, args.run.device, device))
 }
 
-fn compare_on<B>(request: CompareRequest, device: B::Device) -> Outcome
+fn compare_on<B>(request: CompareRequest, choice: DeviceChoice, device: B::Device) -> Outcome
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
     let CompareRequest { mut comparison, path, resume } = request;
     let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
-    let directory = compare::open_directory(&path, &comparison, resume, &B::name(&device))?;
     let progress = Progress::new();
     let data = load_data(&mut comparison.run)?;
+    check_memory(&comparison.run, choice, comparison.at_once(), COMPARE_REMEDY)?;
+    // Only now: text that cannot be read leaves no directory behind.
+    let directory = compare::open_directory(&path, &comparison, resume, &B::name(&device))?;
     describe(&progress, &comparison.run, &data);
     let names: Vec<String> = comparison.arms.iter().map(ToString::to_string).collect();
     progress.message(&format!("arms: {}; run directory: {}", names.join(", "), path.display()));
     let end = compare::run::<B>(&path, &comparison, &data, &device, &progress, &interrupt)?;
     drop(directory);
     if end == RunEnd::Interrupted {
-        eprintln!("stopped and saved; go on with: experiments-llm --resume {}", path.display());
+        eprintln!("stopped and saved; go on with: cargo run -p experiments-llm -- --resume {}", path.display());
         return Err(Failure::Interrupted);
     }
     let written = Report::read(&path, &comparison)?.write(&path)?;
@@ -139,13 +147,11 @@ where
 /// `train`.
 pub fn train(args: &TrainArgs) -> Outcome {
     let request = request::train(args).map_err(Failure::Usage)?;
-    let mut sized = request.settings.clone();
-    sized.model.vocabulary = sized.model.vocabulary.max(257);
-    check_memory(&sized, 1, "a smaller --micro-batch, --context or --preset")?;
-    on_device!(args.run.device, |B, device| train_on::<B>(request, device))
+    check_memory(&request.settings, args.run.device, 1, TRAIN_REMEDY)?;
+    on_device!(args.run.device, |B, device| train_on::<B>(request, args.run.device, device))
 }
 
-fn train_on<B>(request: TrainRequest, device: B::Device) -> Outcome
+fn train_on<B>(request: TrainRequest, choice: DeviceChoice, device: B::Device) -> Outcome
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
@@ -153,6 +159,7 @@ where
     let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     let progress = Progress::new();
     let data = load_data(&mut settings)?;
+    check_memory(&settings, choice, 1, TRAIN_REMEDY)?;
     describe(&progress, &settings, &data);
     let mut notes = Vec::new();
     let mut trainer = run::begin::<B>(&path, start, &settings, &data, &device, &mut notes)?;
@@ -161,15 +168,26 @@ where
     }
     progress.message(&format!("arm: {}; run directory: {}", settings.model.arm, path.display()));
     let mut bar = progress.run(&settings.model.arm.to_string(), trainer.step(), settings.training.steps);
-    let end = trainer.run(&interrupt, |report| bar.update(report)).map_err(anyhow::Error::from)?;
-    bar.finish();
-    if end == RunEnd::Interrupted {
-        eprintln!("stopped and saved; go on with: experiments-llm train --resume {}", path.display());
-        return Err(Failure::Interrupted);
+    let mut memory = StepMemory::default();
+    while !trainer.is_finished() {
+        if interrupt.is_set() {
+            trainer.save().map_err(anyhow::Error::from)?;
+            bar.finish();
+            eprintln!(
+                "stopped and saved; go on with: cargo run -p experiments-llm -- train --resume {}",
+                path.display()
+            );
+            return Err(Failure::Interrupted);
+        }
+        memory.begin();
+        let report = trainer.advance().map_err(anyhow::Error::from)?;
+        memory.end(&report, &settings);
+        bar.update(&report);
     }
+    bar.finish();
+    let peak = memory.peak(&trainer);
     let finished = trainer.finish().map_err(anyhow::Error::from)?;
-    let peak = training::memory::peak_bytes() as u64;
-    ArmSummary::new(&settings, finished.model.connections(), peak)?.write(&path)?;
+    ArmSummary::new(&settings, finished.model.connections(), peak, None)?.write(&path)?;
     let metrics =
         training::metrics::read_metrics(&finished.directory.paths().metrics()).map_err(anyhow::Error::from)?;
     if let Some(last) = metrics.iter().rev().find(|r| r.kind == training::metrics::RecordKind::Evaluation) {

@@ -41,10 +41,14 @@ pub struct TrainRequest {
 /// If they do not make sense together; the message names the flag, the file or the setting.
 pub fn compare(args: &CompareArgs) -> Result<CompareRequest> {
     let stored = args.run.resume.as_deref().map(compare::read).transpose()?;
+    // The config.toml of a comparison says which arms and seeds, too.
+    let from_file = |file: &PathBuf| toml::from_str::<Comparison>(&std::fs::read_to_string(file).ok()?).ok();
+    let given = args.run.config.as_ref().and_then(from_file);
     let base = stored.as_ref().map(|comparison| comparison.run.clone());
     let run = settings(&args.run, base, |_| Ok(()))?;
-    let mut arms = match (&stored, args.arms.as_slice()) {
-        (Some(stored), []) => stored.arms.clone(),
+    let known = stored.as_ref().or(given.as_ref());
+    let mut arms = match (known, args.arms.as_slice()) {
+        (Some(known), []) => known.arms.clone(),
         (None, []) => Comparison::default_arms(),
         (_, given) => given.to_vec(),
     };
@@ -57,9 +61,9 @@ pub fn compare(args: &CompareArgs) -> Result<CompareRequest> {
     });
     let comparison = Comparison {
         arms,
-        seeds: args.seeds.or(stored.as_ref().map(|s| s.seeds)).unwrap_or(1),
+        seeds: args.seeds.or(known.map(|k| k.seeds)).unwrap_or(1),
         // Whether arms share the memory changes no value, so a resumed comparison may choose anew.
-        sequential: args.sequential || stored.as_ref().is_some_and(|s| s.sequential),
+        sequential: args.sequential || known.is_some_and(|k| k.sequential),
         run,
     };
     for arm in &comparison.arms {
@@ -74,6 +78,9 @@ pub fn compare(args: &CompareArgs) -> Result<CompareRequest> {
                 path.display()
             );
         }
+    }
+    if comparison.arms.is_empty() {
+        bail!("there is no arm to compare: give --arms, such as --arms cascade,ancre");
     }
     let path = directory(&args.run, "compare");
     Ok(CompareRequest { comparison, path, resume: args.run.resume.is_some() })
@@ -113,14 +120,17 @@ fn settings(
     let base = stored.unwrap_or_else(|| args.preset.unwrap_or(Preset::Cpu).settings());
     let mut layers = Layers::preset(base)?;
     if let Some(file) = &args.config {
-        layers.file(file)?;
+        settings_file(&mut layers, file)?;
     }
     layers.set_if("--seed", "seed", args.seed)?;
     if let Some(steps) = args.steps {
         let before = layers.settings().training.clone();
-        let scaled = |every: usize| (every * steps).div_ceil(before.steps.max(1)).max(usize::from(every > 0));
+        // In 128 bits, where no product of two sizes overflows; 0 stays 0.
+        let scale = |size: usize| size as u128 * steps as u128 / before.steps.max(1) as u128;
+        let warmup = usize::try_from(scale(before.warmup)).unwrap_or(usize::MAX);
+        let scaled = |every: usize| usize::try_from(scale(every)).unwrap_or(usize::MAX).max(usize::from(every > 0));
         layers.set("--steps", "training.steps", steps)?;
-        layers.set("--steps", "training.warmup", before.warmup * steps / before.steps.max(1))?;
+        layers.set("--steps", "training.warmup", warmup)?;
         layers.set("--steps", "training.evaluate_every", scaled(before.evaluate_every))?;
         layers.set("--steps", "training.checkpoint_every", scaled(before.checkpoint_every))?;
     }
@@ -130,7 +140,7 @@ fn settings(
         let before = layers.settings().data.micro_batch;
         layers.set("--batch", "data.batch", batch)?;
         // The largest part of the batch that is no larger than before.
-        let micro = (1..=before.min(batch)).rev().find(|m| batch.is_multiple_of(*m)).unwrap_or(1);
+        let micro = (1..=before.min(batch).min(1 << 16)).rev().find(|m| batch.is_multiple_of(*m)).unwrap_or(1);
         let whole = before == layers.settings().data.batch || before >= batch;
         layers.set("--batch", "data.micro_batch", if whole { batch } else { micro })?;
     }
@@ -152,9 +162,21 @@ fn settings(
         let Some((key, value)) = pair.split_once('=') else {
             bail!("--set {pair}: write KEY=VALUE, such as --set model.width=128");
         };
-        layers.text(&format!("--set {pair}"), &format!("{} = {}", key.trim(), toml_value(value.trim())))?;
+        // As it stands in the config.toml of a comparison.
+        let key = key.trim().strip_prefix("run.").unwrap_or(key.trim());
+        layers.text(&format!("--set {pair}"), &format!("{key} = {}", toml_value(value.trim())))?;
     }
     Ok(layers.into_settings())
+}
+
+/// Lays a settings file over what there is. Of the config.toml of a comparison it takes the settings of its runs.
+fn settings_file(layers: &mut Layers<Settings>, file: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    match toml::from_str::<Comparison>(&text) {
+        Ok(comparison) => layers.table(&file.display().to_string(), toml::Table::try_from(comparison.run)?)?,
+        Err(_) => layers.text(&file.display().to_string(), &text)?,
+    };
+    Ok(())
 }
 
 /// A value as TOML: as it stands where it is TOML already, else as a string, so that quotes can be left out.

@@ -61,6 +61,19 @@ pub enum ModelError {
         /// Width of the stream.
         width: usize,
     },
+    /// A size that no machine holds.
+    #[error("the model's {name} is {size}: at most {limit} is possible")]
+    TooLarge {
+        /// Which size.
+        name: &'static str,
+        /// Its value.
+        size: usize,
+        /// The largest that is accepted.
+        limit: usize,
+    },
+    /// A constant that makes no sense.
+    #[error("the model's {0} is {1}: give a positive, finite number")]
+    Constant(&'static str, f64),
     /// The connections cannot be made.
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
@@ -68,7 +81,7 @@ pub enum ModelError {
 
 /// Numbers of heads near the one asked for that do fit.
 fn suggestions(width: usize, heads: usize) -> String {
-    let mut fitting: Vec<usize> = (1..=width).filter(|h| width.is_multiple_of(2 * h)).collect();
+    let mut fitting: Vec<usize> = (1..=width).take(1 << 20).filter(|h| width.is_multiple_of(2 * h)).collect();
     fitting.sort_by_key(|h| h.abs_diff(heads));
     fitting.truncate(3);
     fitting.sort_unstable();
@@ -99,6 +112,18 @@ impl LlamaConfig {
         if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
             return Err(ModelError::Zero(name));
         }
+        const LIMIT: usize = 1 << 24;
+        if let Some((name, size)) = sizes.into_iter().find(|(_, size)| *size > LIMIT) {
+            return Err(ModelError::TooLarge { name, size, limit: LIMIT });
+        }
+        let constants = [
+            ("rotary base", self.rotary_base),
+            ("norm eps", self.norm_eps),
+            ("initial standard deviation", self.init_std),
+        ];
+        if let Some((name, value)) = constants.into_iter().find(|(_, v)| !(v.is_finite() && *v > 0.0)) {
+            return Err(ModelError::Constant(name, value));
+        }
         let (heads, width) = (self.heads, self.width);
         if !width.is_multiple_of(heads) {
             return Err(ModelError::Heads { heads, width });
@@ -121,24 +146,37 @@ impl LlamaConfig {
 
     /// Parameters of the model; the connections' own scalars are counted apart, by
     /// [`ConnectionsConfig::trained_parameters`].
-    pub fn parameters(&self) -> usize {
-        let layer = 4 * self.width * self.width + 3 * self.width * self.feed_forward + 2 * self.width;
-        2 * self.vocabulary * self.width + self.layers * layer + self.width
+    pub fn parameters(&self) -> u64 {
+        let [vocabulary, width, inner, layers] =
+            [self.vocabulary, self.width, self.feed_forward, self.layers].map(|size| size as u128);
+        let layer = 4 * width * width + 3 * width * inner + 2 * width;
+        saturate(2 * vocabulary * width + layers * layer + width)
     }
 
     /// Bytes of activations that a training step of `rows` sequences of `length` tokens keeps, in `f32`: what each layer
     /// saves for its backward pass, the states (which the connections share with the layers), logits and their gradient.
     pub fn activation_bytes(&self, rows: usize, length: usize) -> u64 {
-        let tokens = (rows * length) as u64;
-        let (width, inner, vocabulary) = (self.width as u64, self.feed_forward as u64, self.vocabulary as u64);
+        let [rows, length, width, inner, vocabulary, layers, heads] =
+            [rows, length, self.width, self.feed_forward, self.vocabulary, self.layers, self.heads].map(|n| n as u128);
         // Two normed inputs, q, k, v, the attention's output, the middle state and the layer's output; gate, up and their
         // product; one log-sum-exp a head.
-        let layer = 8 * width + 3 * inner + self.heads as u64;
+        let layer = 8 * width + 3 * inner + heads;
         let mixed = width; // the layer's output before its connection
         let gradients = 4 * width + 3 * inner; // in flight during the backward pass of one layer
-        let states = self.layers as u64 * width; // gradients of the states that connections gather
-        4 * tokens * (self.layers as u64 * (layer + mixed) + states + gradients + 3 * vocabulary)
+        let states = layers * width; // gradients of the states that connections gather
+        saturate(4 * rows * length * (layers * (layer + mixed) + states + gradients + 3 * vocabulary))
     }
+
+    /// Bytes that a forward pass without a graph holds at once: the states, one layer's work, and the logits.
+    pub fn inference_bytes(&self, rows: usize, length: usize) -> u64 {
+        let [rows, length, width, inner, vocabulary, layers] =
+            [rows, length, self.width, self.feed_forward, self.vocabulary, self.layers].map(|n| n as u128);
+        saturate(4 * rows * length * ((layers + 8) * width + 3 * inner + vocabulary))
+    }
+}
+
+fn saturate(bytes: u128) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

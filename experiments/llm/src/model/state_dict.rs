@@ -16,6 +16,8 @@ use super::Llama;
 
 const TAU: &str = "model.ancre.softmax_temp";
 const VECTORS: &str = "model.ancre.shortcut_params";
+/// Free scalars are no logits, so they have a name of their own, which the authors' code does not know.
+const SCALARS: &str = "model.ancre.scalars";
 
 /// A tensor in the arrangement of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +97,7 @@ pub fn read(path: &Path) -> Result<StateDict, StateDictError> {
         let values = match view.dtype() {
             Dtype::F32 => each(view.data(), f32::from_le_bytes),
             Dtype::F64 => each(view.data(), |b| f64::from_le_bytes(b) as f32),
-            Dtype::BF16 => each(view.data(), |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)),
+            Dtype::BF16 => each(view.data(), |b| half::bf16::from_le_bytes(b).to_f32()),
             Dtype::F16 => each(view.data(), |b| half::f16::from_le_bytes(b).to_f32()),
             dtype => return Err(StateDictError::Type { path: path.to_owned(), name: name.to_owned(), dtype }),
         };
@@ -135,7 +137,8 @@ pub fn from_model<B: Backend>(model: &Llama<B>) -> StateDict {
     if !matches!(connections.arm(), Arm::Cascade | Arm::Fixed(_)) {
         let single = *connections.arm() == Arm::NaiveScalars;
         for (i, values) in vectors.into_iter().enumerate() {
-            let name = if single { VECTORS.to_owned() } else { format!("{VECTORS}.{i}") };
+            let prefix = vectors_name(connections.arm());
+            let name = if single { prefix.to_owned() } else { format!("{prefix}.{i}") };
             tensors.insert(name, StoredTensor { shape: vec![values.len()], values });
         }
         tensors.insert(TAU.to_owned(), StoredTensor { shape: vec![], values: vec![connections.tau() as f32] });
@@ -169,13 +172,14 @@ pub fn to_stored(tensors: impl IntoIterator<Item = NamedTensor>) -> StateDict {
 pub fn into_model<B: Backend>(model: Llama<B>, stored: &StateDict) -> Result<(Llama<B>, LoadReport), StateDictError> {
     let mut report = LoadReport::default();
     let connections = model.connections().clone();
+    let prefix = vectors_name(connections.arm());
     let (mut weights, mut vectors, mut tau) = (Vec::new(), BTreeMap::new(), None);
     for (name, tensor) in stored {
         if name.ends_with("rotary_emb.inv_freq") {
             report.recomputed.push(name.clone());
         } else if name == TAU {
             tau = tensor.values.first().copied();
-        } else if let Some(rest) = name.strip_prefix(VECTORS) {
+        } else if let Some(rest) = name.strip_prefix(prefix).or_else(|| name.strip_prefix(VECTORS)) {
             let index = rest.strip_prefix('.').and_then(|i| i.parse::<usize>().ok()).unwrap_or(0);
             vectors.insert(index, (name.clone(), tensor.values.clone()));
         } else {
@@ -207,6 +211,11 @@ pub fn into_model<B: Backend>(model: Llama<B>, stored: &StateDict) -> Result<(Ll
         connections = connections.with_vectors(&vectors)?;
     }
     Ok((model.with_connections(connections), report))
+}
+
+/// What the vectors of an arm are stored as.
+fn vectors_name(arm: &Arm) -> &'static str {
+    if *arm == Arm::Scalars { SCALARS } else { VECTORS }
 }
 
 /// Whether a parameter's matrix is stored transposed: projections are, the embedding is not.

@@ -21,6 +21,11 @@ pub fn draw(report: &Report, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>
     if let Some(figure) = connections(report) {
         keep(figure.save(folder, "connections")?);
     }
+    let learned = report.runs.iter().filter(|run| has_coefficients(run)).count();
+    if learned > MAX_PANELS {
+        warnings
+            .push(format!("the figure of the connections shows {MAX_PANELS} of {learned} runs; report.json has all"));
+    }
     Ok((paths, warnings))
 }
 
@@ -44,7 +49,10 @@ fn loss(report: &Report) -> LineChart {
         // The first evaluations lie far above the rest.
         .clip_start(0.05);
     for (i, arm) in report.arms().into_iter().enumerate() {
-        let runs = report.of_arm(&arm);
+        let runs: Vec<&ArmRun> = report.of_arm(&arm).into_iter().filter(|run| run.summary.diverged.is_none()).collect();
+        if runs.is_empty() {
+            continue;
+        }
         let series = match runs.as_slice() {
             [one] => Series::line(arm, one.curve.iter().copied()),
             several => {
@@ -59,9 +67,14 @@ fn loss(report: &Report) -> LineChart {
     chart
 }
 
+/// Whether a run has learned coefficients to show.
+fn has_coefficients(run: &ArmRun) -> bool {
+    run.summary.connection_parameters > 0 && !run.summary.coefficients.is_empty()
+}
+
 /// The coefficients of the arms that learn them, one panel a run; none if no arm does.
 fn connections(report: &Report) -> Option<HeatMap> {
-    let learned: Vec<&ArmRun> = report.runs.iter().filter(|run| run.summary.connection_parameters > 0).collect();
+    let learned: Vec<&ArmRun> = report.runs.iter().filter(|run| has_coefficients(run)).collect();
     if learned.is_empty() {
         return None;
     }
@@ -69,7 +82,7 @@ fn connections(report: &Report) -> Option<HeatMap> {
         .subtitle(scale(report))
         .x_label("source state i")
         .y_label("layer l")
-        .value_label("p");
+        .value_label("weight");
     for run in learned.into_iter().take(MAX_PANELS) {
         let rows = &run.summary.coefficients;
         let title =

@@ -35,10 +35,13 @@ struct JsonArm {
     tokens_per_second: f64,
     step_seconds: f64,
     step_time_ratio: Option<f64>,
-    peak_memory_bytes: u64,
-    parameters: usize,
+    /// `null` where it is not known.
+    peak_memory_bytes: Option<u64>,
+    parameters: u64,
     connection_parameters: usize,
     stream_growth: f64,
+    /// Why the run ended early, if it did.
+    diverged: Option<String>,
     entropies: Option<Vec<f64>>,
     coefficients: Vec<Vec<f64>>,
 }
@@ -76,6 +79,7 @@ fn arm(report: &Report, run: &ArmRun) -> JsonArm {
         parameters: run.summary.parameters,
         connection_parameters: run.summary.connection_parameters,
         stream_growth: run.final_growth,
+        diverged: run.summary.diverged.clone(),
         entropies: run.summary.entropies.clone(),
         coefficients: run.summary.coefficients.clone(),
     }

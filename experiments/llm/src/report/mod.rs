@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use training::{
-    metrics::{Record, read_metrics, series},
+    metrics::{read_metrics, series, speed},
     run_directory::{RunPaths, atomic_write},
 };
 
@@ -114,6 +114,9 @@ impl Report {
     /// Steps at which a run reaches the final loss of its baseline; for the baseline itself all of them.
     fn steps_to_baseline(&self, run: &ArmRun) -> Option<f64> {
         let baseline = self.baseline_of(run)?;
+        if run.summary.diverged.is_some() {
+            return None;
+        }
         if baseline.arm == run.arm {
             return run.curve.last().map(|&(step, _)| step);
         }
@@ -135,22 +138,18 @@ impl ArmRun {
         let curve = |name: &str| -> Vec<(f64, f64)> {
             series(&metrics, name).into_iter().map(|(step, value)| (step as f64, value)).collect()
         };
-        let last = |name: &str| {
-            series(&metrics, name)
-                .last()
-                .map(|&(_, value)| value)
-                .with_context(|| format!("{} has no `{name}`", paths.metrics().display()))
-        };
-        let (tokens_per_second, step_seconds) = speed(&timing);
+        // A run that diverged early may have no evaluation at all.
+        let last = |name: &str| series(&metrics, name).last().map_or(f64::NAN, |&(_, value)| value);
+        let speed = speed(&timing);
         Ok(Self {
             arm: summary.arm.clone(),
             seed: summary.seed,
-            final_authors_loss: last(metric::AUTHORS_LOSS)?,
-            final_growth: last(metric::STREAM_GROWTH)?,
+            final_authors_loss: last(metric::AUTHORS_LOSS),
+            final_growth: last(metric::STREAM_GROWTH),
             curve: curve(metric::NATS_PER_BYTE),
             loss_curve: curve(metric::LOSS),
-            tokens_per_second,
-            step_seconds,
+            tokens_per_second: speed.map_or(f64::NAN, |speed| speed.tokens_per_second),
+            step_seconds: speed.map_or(f64::NAN, |speed| speed.step_seconds_median),
             summary,
         })
     }
@@ -162,7 +161,12 @@ impl ArmRun {
 
     /// Held-out nats per byte at a share of the steps, between evaluations by a straight line.
     fn nats_per_byte(&self, share: f64) -> f64 {
-        statistics::at_share(&self.curve, share)
+        self.at(&self.curve, share)
+    }
+
+    /// A curve at a share of the steps; of a run that diverged there is nothing to show.
+    fn at(&self, curve: &[(f64, f64)], share: f64) -> f64 {
+        if self.summary.diverged.is_some() { f64::NAN } else { statistics::at_share(curve, share) }
     }
 
     /// Held-out bits per byte at a share of the steps.
@@ -172,7 +176,7 @@ impl ArmRun {
 
     /// Held-out nats a token at a share of the steps.
     fn loss(&self, share: f64) -> f64 {
-        statistics::at_share(&self.loss_curve, share)
+        self.at(&self.loss_curve, share)
     }
 
     /// Held-out perplexity a token at a share of the steps.
@@ -183,21 +187,3 @@ impl ArmRun {
 
 /// The shares of the steps that a report shows.
 const QUARTERS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
-
-/// Tokens a second over the whole run, and the median of the seconds a step over the intervals of the log.
-fn speed(timing: &[Record]) -> (f64, f64) {
-    let (mut tokens, mut seconds, mut per_step) = (0.0, 0.0, Vec::new());
-    let mut before = 0;
-    for record in timing {
-        let (Some(s), Some(rate)) = (record.get("seconds"), record.get("tokens_per_second")) else { continue };
-        tokens += rate * s;
-        seconds += s;
-        // A resumed run logs some steps twice; each interval counts by itself.
-        let steps = if record.step > before { record.step - before } else { 1 };
-        before = record.step;
-        per_step.push(s / steps as f64);
-    }
-    // The first interval warms caches up.
-    let steady = if per_step.len() > 2 { &per_step[1..] } else { &per_step };
-    (tokens / f64::max(seconds, 1e-9), statistics::median(steady))
-}

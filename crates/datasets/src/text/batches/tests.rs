@@ -51,6 +51,22 @@ fn a_batch_of_no_rows_is_refused() {
     assert!(matches!(BatchPlan::new(rows(3, 2), 0, 0), Err(TextError::EmptyBatch)));
 }
 
+/// An evaluation in one batch is refused for what it would hold, not for the number that asks for it.
+#[test]
+fn a_batch_that_cannot_be_held_is_refused() {
+    let rows = rows(17, 1);
+    let document = Document { name: String::new(), text: "abc".to_owned() };
+    let long = Rows::build(&vec![document; 17], &Tokenizer::bytes(), RowMode::Document, MAX_TOKENS / 16).unwrap();
+    assert_eq!(rows.evaluation_batches(usize::MAX).unwrap().len(), 1);
+    for size in [17, usize::MAX] {
+        assert!(matches!(long.evaluation_batches(size), Err(TextError::BatchTooLarge { rows: 17, .. })));
+        assert!(matches!(long.spread_batches(size, 1), Err(TextError::BatchTooLarge { rows: 17, .. })));
+    }
+    assert!(long.evaluation_batches(16).is_ok());
+    let error = BatchPlan::new(long, 17, 0).unwrap_err();
+    assert_eq!(error.to_string(), "a batch of 17 rows of 16777216 tokens is too large: give at most 16 rows");
+}
+
 #[test]
 fn epochs_count_rows() {
     let plan = BatchPlan::new(rows(8, 2), 4, 0).unwrap();
@@ -93,6 +109,58 @@ proptest! {
         for epoch in 0..3 {
             let visited = &numbers[epoch * count..][..count];
             prop_assert_eq!(visited, &EpochOrder::new(count as u32, seed).permutation(epoch as u64)[..]);
+        }
+    }
+
+    #[test]
+    fn a_spread_is_the_middles_of_equal_parts(count in 1_usize..60, batch in 1_usize..12, wanted in 1_usize..70) {
+        let rows = rows(count, 2);
+        let all: Vec<Batch> = rows.evaluation_batches(batch).unwrap().collect();
+        let spread = rows.spread_batches(batch, wanted).unwrap();
+        if wanted >= all.len() {
+            prop_assert_eq!(spread, all);
+        } else {
+            prop_assert_eq!(spread.len(), wanted);
+            for (k, batch) in spread.into_iter().enumerate() {
+                let middle = (k as f64 + 0.5) * all.len() as f64 / wanted as f64;
+                // A half lies on a border only where it is exact; elsewhere rounding is far smaller than the distance.
+                prop_assert_eq!(&batch, &all[(middle + 1e-9) as usize]);
+            }
+        }
+    }
+
+    /// Sizes beyond all bounds overflowed lists.
+    #[test]
+    fn any_batch_size_and_step_gives_a_batch_or_an_error(
+        count in 1_usize..10,
+        context in 1_usize..5,
+        batch in prop_oneof![
+            0_usize..50,
+            (MAX_TOKENS + 1)..(MAX_TOKENS + 3),
+            (usize::MAX - 3)..=usize::MAX,
+            (usize::MAX / 2)..(usize::MAX / 2 + 4),
+        ],
+        step in prop_oneof![0_u64..9, (u64::MAX - 3)..=u64::MAX, any::<u64>()],
+        wanted in prop_oneof![0_usize..9, (usize::MAX - 3)..=usize::MAX],
+    ) {
+        let rows = Arc::new(rows(count, context));
+        match BatchPlan::new(Arc::clone(&rows), batch, 0) {
+            Ok(plan) => {
+                prop_assert!(batch > 0 && batch < 50);
+                prop_assert_eq!(plan.batch(step).rows, batch);
+                prop_assert!(plan.epochs(step).is_finite());
+            }
+            Err(TextError::EmptyBatch) => prop_assert_eq!(batch, 0),
+            Err(error) => prop_assert!(matches!(error, TextError::BatchTooLarge { .. }) && batch > 50, "{}", error),
+        }
+        if batch > 0 {
+            let total: usize = rows.evaluation_batches(batch).unwrap().map(|b| b.rows).sum();
+            prop_assert_eq!(total, count);
+        }
+        match rows.spread_batches(batch, wanted) {
+            Ok(batches) => prop_assert_eq!(batches.len(), wanted.min(count.div_ceil(batch))),
+            Err(TextError::EmptyBatch) => prop_assert_eq!(batch, 0),
+            Err(error) => prop_assert!(matches!(error, TextError::NoBatches) && wanted == 0, "{}", error),
         }
     }
 

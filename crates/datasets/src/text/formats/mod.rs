@@ -3,6 +3,7 @@
 mod json_lines;
 mod parquet;
 mod plain;
+mod quiet;
 
 use std::{
     fs::{self, File},

@@ -1,9 +1,6 @@
 //! Parquet: every row is a document, one column holds them.
 
-use std::{
-    fs::File,
-    panic::{self, AssertUnwindSafe},
-};
+use std::fs::File;
 
 use parquet::{
     basic::{ConvertedType, LogicalType, Type},
@@ -14,7 +11,7 @@ use parquet::{
     schema::types::{ColumnDescriptor, SchemaDescriptor},
 };
 
-use super::Contents;
+use super::{Contents, quiet};
 use crate::text::{
     TextError,
     files::{TextFile, read_error},
@@ -26,7 +23,7 @@ const BATCH: usize = 1024;
 pub(super) fn read(file: &TextFile, column: &str, contents: &mut Contents) -> Result<(), TextError> {
     // The decoders of the `parquet` crate trust the lengths that a file states: some damaged files make them panic. What
     // was read until then is thrown away with the error, so nothing half-changed is seen.
-    panic::catch_unwind(AssertUnwindSafe(|| read_rows(file, column, contents))).unwrap_or_else(|_| {
+    quiet::catch_unwind(|| read_rows(file, column, contents)).unwrap_or_else(|| {
         Err(TextError::Parquet { path: file.path.clone(), reason: "a page does not decode".to_owned() })
     })
 }

@@ -82,12 +82,62 @@ fn the_fingerprint_shows_every_change() {
     assert_eq!(build(&texts, RowMode::Packed, 4).fingerprint(), first);
     for other in [
         build(&["abd", "de"], RowMode::Packed, 4),
+        build(&["abc", "df"], RowMode::Packed, 4),
         build(&["ab", "cde"], RowMode::Packed, 4),
         build(&["de", "abc"], RowMode::Packed, 4),
         build(&texts, RowMode::Packed, 5),
         build(&texts, RowMode::Document, 4),
     ] {
         assert_ne!(other.fingerprint(), first, "{other:?}");
+    }
+}
+
+/// The same tokens in the same rows, but laid out in another mode or standing for other bytes.
+#[test]
+fn the_fingerprint_covers_what_is_beside_the_tokens() {
+    let rows = build(&["abc", "de"], RowMode::Packed, 4);
+    let change = |change: fn(&mut Rows)| {
+        let mut other = rows.clone();
+        change(&mut other);
+        assert_ne!(other.fingerprint(), rows.fingerprint(), "{other:?}");
+    };
+    change(|rows| rows.mode = RowMode::Document);
+    change(|rows| rows.context += 1);
+    change(|rows| rows.filler += 1);
+    change(|rows| rows.spans[1].target_bytes += 1);
+    change(|rows| rows.spans[1].length -= 1);
+    change(|rows| rows.spans[1].start -= 1);
+    change(|rows| rows.tokens.push(7));
+}
+
+#[test]
+fn figures_say_in_one_line_what_is_not_zero() {
+    assert_eq!(build(&["abc"], RowMode::Packed, 4).stats().to_string(), "1 document, 4 targets, 0.750 bytes per token");
+    let tokenizer = small_bpe(&["aaaa".to_owned()]);
+    let rows = Rows::build(&documents(&["ab", "abcdefg", "c"]), &tokenizer, RowMode::Document, 4).unwrap();
+    assert_eq!(
+        rows.stats().to_string(),
+        "3 documents, 6 targets, 0.667 bytes per token, 6 places without a target, 1 document cut to the row (3 tokens \
+         lost)"
+    );
+    let skipped = RowStats { documents: 2, skipped_documents: 2, ..RowStats::default() };
+    assert_eq!(skipped.to_string(), "2 documents, 0 targets, 2 documents too short for a target skipped");
+}
+
+/// An evaluation must not need the training text.
+#[test]
+fn held_out_rows_need_no_training_documents() {
+    let texts = ["low lower lowest".to_owned(), "newer newest lower".to_owned()];
+    let trained = small_bpe(&texts);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    std::fs::write(&path, trained.to_json().unwrap().unwrap()).unwrap();
+    let read = TokenizerSpec::File(path).load(&Corpus::default(), None).unwrap();
+    let held_out = documents(&["lowest newest", "a new lower"]);
+    for mode in [RowMode::Packed, RowMode::Document] {
+        let expected = Rows::build(&held_out, &trained, mode, 8).unwrap();
+        let rows = Rows::build(&held_out, &read, mode, 8).unwrap();
+        assert_eq!((rows.fingerprint(), &rows), (expected.fingerprint(), &expected));
     }
 }
 
@@ -160,6 +210,51 @@ proptest! {
             .map(|ids| tokenizer.decode(ids, SpecialTokens::Keep).unwrap())
             .collect();
         prop_assert_eq!(&decoded[..texts.len()], &texts[..]);
+    }
+
+    #[test]
+    fn any_changed_token_changes_the_fingerprint(
+        texts in prop::collection::vec("[a-e]{1,12}", 1..8),
+        place: prop::sample::Index,
+        id: u32,
+    ) {
+        let rows = build(&texts.iter().map(String::as_str).collect::<Vec<_>>(), RowMode::Packed, 5);
+        let mut other = rows.clone();
+        let token = place.get(&rows.tokens);
+        prop_assume!(*token != id);
+        other.tokens[place.index(rows.tokens.len())] = id;
+        prop_assert_ne!(other.fingerprint(), rows.fingerprint());
+    }
+
+    /// Row lengths beyond all bounds overflowed sums and lists.
+    #[test]
+    fn any_row_length_gives_rows_or_an_error(
+        texts in prop::collection::vec("[a-e]{0,12}", 0..4),
+        context in prop_oneof![
+            0_usize..20,
+            (MAX_CONTEXT - 1)..=(MAX_CONTEXT + 1),
+            (u32::MAX as usize - 1)..=(u32::MAX as usize + 1),
+            (usize::MAX - 20)..=usize::MAX,
+            any::<usize>(),
+        ],
+        packed: bool,
+    ) {
+        let mode = if packed { RowMode::Packed } else { RowMode::Document };
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        match Rows::build(&documents(&texts), &Tokenizer::bytes(), mode, context) {
+            Ok(rows) => {
+                prop_assert!(context <= MAX_CONTEXT);
+                prop_assert_eq!(
+                    rows.stats().target_tokens + rows.stats().ignored_targets,
+                    u64::from(rows.len()) * context as u64
+                );
+                let row = rows.row(0).unwrap();
+                prop_assert_eq!((row.inputs.len(), row.targets.len()), (context, context));
+            }
+            Err(TextError::ContextTooLong { .. }) => prop_assert!(context > MAX_CONTEXT),
+            Err(TextError::ContextTooShort { .. }) => prop_assert!(context < mode.least_context()),
+            Err(error) => prop_assert!(matches!(error, TextError::NoRows { .. }), "{}", error),
+        }
     }
 
     #[test]

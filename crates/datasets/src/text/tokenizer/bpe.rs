@@ -70,8 +70,10 @@ fn train(entries: usize, documents: &[Document]) -> Result<String, TextError> {
         .with_decoder(Some(byte_level))
         .build()
         .map_err(failed)?;
+    // The trainer reserves memory for all entries it may make; a text has no more merges than bytes.
+    let bytes: usize = documents.iter().map(|document| document.text.len()).sum();
     let mut trainer = BpeTrainerBuilder::new()
-        .vocab_size(entries)
+        .vocab_size(entries.min(MIN_BPE_ENTRIES.saturating_add(bytes)))
         .min_frequency(MIN_FREQUENCY)
         .show_progress(false)
         .special_tokens(vec![AddedToken::from(END_OF_TEXT, true)])

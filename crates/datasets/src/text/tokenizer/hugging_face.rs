@@ -78,6 +78,9 @@ impl HuggingFace {
         let vocabulary_size = largest as usize + 1;
         let byte_lengths = byte_lengths(&inner, &vocabulary, vocabulary_size)?;
         let (prefix, suffix) = template(&inner)?;
+        if let Some(id) = prefix.iter().chain(&suffix).find(|&&id| id > largest) {
+            return Err(format!("its template uses the id {id}, but the largest of its vocabulary is {largest}"));
+        }
         Ok(Self {
             cuts: byte_lengths.is_some() && cuts(&inner),
             inner,

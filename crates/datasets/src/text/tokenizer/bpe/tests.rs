@@ -52,6 +52,15 @@ fn text_with_few_pairs_gives_a_smaller_vocabulary() {
     assert_eq!(tokenizer.provenance().to_string(), "byte-level BPE of 1000 entries, trained on the training documents");
 }
 
+/// The trainer reserved memory for the entries asked for, here some hundred gigabytes.
+#[test]
+fn the_largest_vocabulary_takes_no_more_memory_than_its_text() {
+    let tokenizer = load(i32::MAX as usize, &documents(&["abcabc"]), None).unwrap();
+    assert_eq!(tokenizer.vocabulary_size(), 259);
+    let tokenizer = load(i32::MAX as usize, &[], None).unwrap();
+    assert_eq!(tokenizer.vocabulary_size(), 257);
+}
+
 #[test]
 fn the_name_of_the_end_of_text_in_a_text_is_the_end_of_text() {
     let tokenizer = tokenizer();

@@ -38,6 +38,16 @@ fn names_and_size_are_found() {
     assert_eq!(tokenizer.token(5).as_deref(), Some("▁the"));
 }
 
+/// Such an id would reach the embedding of a model that has no entry for it.
+#[test]
+fn a_template_with_an_id_outside_the_vocabulary_is_refused() {
+    let json = t5_like(NO_SETTINGS).replace(r#""ids":[1]"#, r#""ids":[4000000000]"#);
+    assert_eq!(
+        HuggingFace::from_json(&json).unwrap_err(),
+        "its template uses the id 4000000000, but the largest of its vocabulary is 9"
+    );
+}
+
 #[test]
 fn an_id_in_a_gap_is_refused() {
     let tokenizer = tokenizer(&t5_like(NO_SETTINGS));
