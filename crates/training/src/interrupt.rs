@@ -1,14 +1,19 @@
 //! Stopping a run from the keyboard or by a scheduler.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    io::{Write, stderr},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
 };
 
 /// Whether the user, or the system, wants the run to stop.
 ///
-/// The first Ctrl-C (or SIGTERM, or SIGHUP) sets the flag, and the loop is expected to save and stop; the second one
-/// ends the process at once, with exit code 130. Copies share the flag.
+/// The first Ctrl-C (or SIGTERM, or SIGHUP) sets the flag, and the loop is expected to save and stop; one that comes a
+/// second or more later ends the process at once, with exit code 130. Some programs (`timeout`, job schedulers) send a
+/// signal twice in a row: that counts once. Copies share the flag.
 ///
 /// ```
 /// let interrupt = training::interrupt::Interrupt::manual();
@@ -38,11 +43,17 @@ impl Interrupt {
         let install = || {
             let interrupt = Self::manual();
             let flag = interrupt.clone();
-            let handler = move || {
-                if flag.trigger() > 1 {
-                    std::process::exit(130);
+            let mut first: Option<Instant> = None;
+            let handler = move || match first {
+                None => {
+                    first = Some(Instant::now());
+                    flag.trigger();
+                    // The terminal may be gone, which is why the signal came.
+                    let _ =
+                        writeln!(stderr(), "\nstopping after this step, and saving; press Ctrl-C again to end at once");
                 }
-                eprintln!("\nstopping after this step, and saving; press Ctrl-C again to end at once");
+                Some(first) if first.elapsed() < Duration::from_secs(1) => {}
+                Some(_) => std::process::exit(130),
             };
             match ctrlc::set_handler(handler) {
                 Ok(()) => Ok(interrupt),

@@ -1,7 +1,7 @@
 //! Telling a person how far a run is.
 
 use std::{
-    io::{IsTerminal, stderr},
+    io::{IsTerminal, Write, stderr},
     time::Instant,
 };
 
@@ -71,8 +71,8 @@ impl Progress {
     /// Prints a line above the bars.
     pub fn message(&self, text: &str) {
         match self.mode {
-            Mode::Bars => self.bars.suspend(|| eprintln!("{text}")),
-            Mode::Lines => eprintln!("{text}"),
+            Mode::Bars => self.bars.suspend(|| line(text)),
+            Mode::Lines => line(text),
             Mode::Hidden => {}
         }
     }
@@ -104,7 +104,7 @@ impl RunProgress {
                 let made = report.step.saturating_sub(self.done).max(1) as f64;
                 let left =
                     self.started.elapsed().as_secs_f64() / made * report.steps.saturating_sub(report.step) as f64;
-                eprintln!("{}", plain_line(&self.name, report, self.rate, left));
+                line(&plain_line(&self.name, report, self.rate, left));
             }
             Mode::Lines | Mode::Hidden => {}
         }
@@ -114,6 +114,11 @@ impl RunProgress {
     pub fn finish(self) {
         self.bar.abandon();
     }
+}
+
+/// A line on the standard error output. Nobody may be left to read it, which must not end a run.
+fn line(text: &str) {
+    let _ = writeln!(stderr(), "{text}");
 }
 
 fn bar_text(report: &StepReport, rate: Option<f64>) -> String {

@@ -100,13 +100,17 @@ fn the_first_signal_asks_and_the_second_one_ends() {
         let mut output = BufReader::new(process.stdout.take().unwrap());
         // Kept open, which `wait` would not.
         let _input = process.stdin.take();
+        let id = process.id().to_string();
         let send = || {
-            let sent = Command::new("kill").args(["-s", signal, &process.id().to_string()]).status().unwrap();
+            let sent = Command::new("kill").args(["-s", signal, &id]).status().unwrap();
             assert!(sent.success());
         };
         wait_for(&mut output, "waiting");
+        // Twice in a row, as `timeout` does: it counts once.
+        send();
         send();
         wait_for(&mut output, "asked to stop");
+        std::thread::sleep(std::time::Duration::from_millis(1100));
         send();
         assert_eq!(process.wait().unwrap().code(), Some(130), "SIG{signal}");
         let mut rest = String::new();

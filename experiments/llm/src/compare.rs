@@ -66,7 +66,15 @@ impl Comparison {
 
 /// The directory of one run of a comparison.
 pub fn arm_path(comparison: &Path, arm: &Arm, seed: u64) -> PathBuf {
-    comparison.join("arms").join(format!("{}-seed{seed}", arm.to_string().replace(':', "-")))
+    let mut name = arm.to_string().replace(':', "-");
+    // File names end at 255 bytes; a long layout is told apart by its hash.
+    if name.len() > 100 {
+        let hash =
+            name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        name.truncate(80);
+        name += &format!("-{hash:016x}");
+    }
+    comparison.join("arms").join(format!("{name}-seed{seed}"))
 }
 
 /// Makes the directory of a comparison, or takes hold of the one that is there.
@@ -101,6 +109,7 @@ struct Running<B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps> {
     bar: RunProgress,
     path: PathBuf,
     settings: Settings,
+    data: String,
     memory: StepMemory,
 }
 
@@ -121,8 +130,12 @@ where
 {
     for seed in comparison.seed_range() {
         for group in comparison.arms.chunks(comparison.at_once()) {
-            let unfinished: Vec<&Arm> =
-                group.iter().filter(|arm| ArmSummary::read(&arm_path(path, arm, seed)).is_err()).collect();
+            let mut unfinished = Vec::new();
+            for arm in group {
+                if !is_finished(path, comparison, arm, seed, data)? {
+                    unfinished.push(arm);
+                }
+            }
             let mut running = Vec::with_capacity(unfinished.len());
             for arm in unfinished {
                 running.push(start::<B>(path, comparison, arm, seed, data, device, progress)?);
@@ -133,6 +146,21 @@ where
         }
     }
     Ok(RunEnd::Finished)
+}
+
+/// Whether a run is finished, with these settings on this text.
+fn is_finished(path: &Path, comparison: &Comparison, arm: &Arm, seed: u64, data: &TextData) -> Result<bool> {
+    let path = arm_path(path, arm, seed);
+    let Ok(summary) = ArmSummary::read(&path) else { return Ok(false) };
+    let stored: Settings = RunPaths::new(&path).read_config()?;
+    let expected = run::with_stored_tau(&path, &comparison.settings(arm, seed))?;
+    if stored != expected {
+        bail!("{} was finished with other settings than config.toml has now: start a new comparison", path.display());
+    }
+    if summary.data != data.fingerprint() {
+        bail!("{} was finished on another text or tokenizer: start a new comparison", path.display());
+    }
+    Ok(true)
 }
 
 fn start<B>(
@@ -156,7 +184,8 @@ where
     }
     let name = if comparison.seeds > 1 { format!("{arm} #{seed}") } else { arm.to_string() };
     let bar = progress.run(&name, trainer.step(), settings.training.steps);
-    Ok(Running { trainer, bar, path, settings, memory: StepMemory::default() })
+    let data = data.fingerprint();
+    Ok(Running { trainer, bar, path, settings, data, memory: StepMemory::default() })
 }
 
 /// Advances the run that is furthest behind until all are finished.
@@ -207,7 +236,7 @@ where
     fn finish(self, diverged: Option<String>) -> Result<()> {
         let peak = self.memory.peak(&self.trainer);
         let finished = self.trainer.finish()?;
-        ArmSummary::new(&self.settings, finished.model.connections(), peak, diverged)?.write(&self.path)?;
+        ArmSummary::new(&self.settings, &self.data, finished.model.connections(), peak, diverged)?.write(&self.path)?;
         self.bar.finish();
         Ok(())
     }

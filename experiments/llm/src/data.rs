@@ -59,7 +59,7 @@ pub enum DataError {
     Text(#[from] TextError),
     /// Nothing is held out.
     #[error(
-        "no text is held out to evaluate on: give --validation FILE, or a larger share with --set data.held_out=0.2"
+        "no text is held out to evaluate on, or too little of it: give --validation FILE, or a larger share with --set data.held_out=0.2"
     )]
     NothingHeldOut,
     /// The tokenizer has more tokens than the model.
@@ -102,6 +102,10 @@ impl TextData {
         let tokenizer = settings.tokenizer.load(&corpus, cache)?;
         let train = Rows::build(&corpus.train, &tokenizer, settings.rows, settings.context)?;
         let held_out = Rows::build(&corpus.held_out, &tokenizer, settings.rows, settings.context)?;
+        // A number per byte needs bytes to be predicted, not only ends of texts.
+        if held_out.stats().target_bytes == 0 {
+            return Err(DataError::NothingHeldOut);
+        }
         Ok(Self {
             corpus: CorpusSummary { text: corpus.to_string() },
             held_out_stats: held_out.stats(),

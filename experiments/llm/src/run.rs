@@ -73,9 +73,8 @@ where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
     let task = LanguageModelling::new(settings, data, device)?;
+    let mut settings = settings.clone();
     let mut model = Llama::<B>::new(&settings.model, settings.seed, device)?;
-    let identity = Identity { settings, data: data.fingerprint() };
-    let training = &settings.training;
     let paths = RunPaths::new(path);
     // What a killed writer left half-written is no checkpoint: the run then begins again, from the same weights.
     let has_checkpoint = || CheckpointStore::view(&paths.checkpoints()).newest().is_some();
@@ -88,7 +87,12 @@ where
         notes.push(format!("initial weights: {} ({} tensors)", file.display(), stored.len()));
         notes.extend(describe(&report, file));
         model = loaded;
+        // Part of the run from now on: a resume, an evaluation and an export find it in config.toml.
+        settings.model.tau = model.connections().tau();
     }
+    let settings = &settings;
+    let identity = Identity { settings, data: data.fingerprint() };
+    let training = &settings.training;
     let mut trainer = match start {
         Start::New => {
             let mut contents = new_run(settings, &B::name(device))?;
@@ -98,7 +102,19 @@ where
             Trainer::start(RunDirectory::create(path, &contents)?, &identity, training, model, task)?
         }
         Start::Resume { allow_changes } => {
-            Trainer::resume(RunDirectory::open(path)?, &identity, training, model, task, allow_changes)?
+            let stored: Settings = paths.read_config()?;
+            if !allow_changes && stored != *settings && !has_checkpoint() {
+                bail!("{} was started with other settings: give the same ones, or --allow-changes", path.display());
+            }
+            let directory = RunDirectory::open(path)?;
+            let trainer = Trainer::resume(directory, &identity, training, model, task, allow_changes)?;
+            trainer.directory().add_environment(&environment(&B::name(device)))?;
+            if stored != *settings {
+                let text = toml::to_string_pretty(settings)?;
+                atomic_write(&paths.config(), |file| std::io::Write::write_all(file, text.as_bytes()))
+                    .with_context(|| format!("cannot write {}", paths.config().display()))?;
+            }
+            trainer
         }
     };
     if on_cpu::<B>() {
@@ -125,8 +141,28 @@ pub fn begin_or_continue<B>(
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
-    let start = if path.is_dir() { Start::Resume { allow_changes: false } } else { Start::New };
-    begin(path, start, settings, data, device, notes)
+    if !path.is_dir() {
+        return begin(path, Start::New, settings, data, device, notes);
+    }
+    let settings = with_stored_tau(path, settings)?;
+    begin(path, Start::Resume { allow_changes: false }, &settings, data, device, notes)
+}
+
+/// The settings of a run of a comparison as its directory has them: weights to begin from may bring a temperature.
+///
+/// # Errors
+/// If the directory has no settings.
+pub fn with_stored_tau(path: &Path, settings: &Settings) -> Result<Settings> {
+    let mut settings = settings.clone();
+    if settings.init_from.is_some() {
+        let stored: Settings = RunPaths::new(path).read_config()?;
+        settings.model.tau = stored.model.tau;
+    }
+    Ok(settings)
+}
+
+fn environment(device: &str) -> Environment {
+    Environment::collect(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), device)
 }
 
 /// What a new directory begins with: settings and the facts about this process.
@@ -134,8 +170,7 @@ where
 /// # Errors
 /// If the settings cannot be written as TOML.
 pub fn new_run(settings: &impl Serialize, device: &str) -> Result<NewRun> {
-    let environment = Environment::collect(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), device);
-    Ok(NewRun::new(settings, &environment)?)
+    Ok(NewRun::new(settings, &environment(device))?)
 }
 
 /// What loading weights found, as sentences.
@@ -170,6 +205,8 @@ pub struct ArmSummary {
     pub arm: String,
     /// The seed.
     pub seed: u64,
+    /// The fingerprint of the text and the tokenizer.
+    pub data: String,
     /// Parameters of the model without its connections.
     pub parameters: u64,
     /// Parameters of the connections that are trained.
@@ -198,6 +235,7 @@ impl ArmSummary {
     /// If the connections cannot be counted, which a model in hand rules out.
     pub fn new<B: Backend>(
         settings: &Settings,
+        data: &str,
         connections: &Connections<B>,
         peak_memory_bytes: Option<u64>,
         diverged: Option<String>,
@@ -207,6 +245,7 @@ impl ArmSummary {
         Ok(Self {
             arm: settings.model.arm.to_string(),
             seed: settings.seed,
+            data: data.to_owned(),
             parameters: settings.model.parameters(),
             connection_parameters: settings.model.connections().trained_parameters()?,
             entropies: connections.entropies(),
@@ -256,6 +295,7 @@ pub fn load<B: FusedOps>(path: &Path, device: &B::Device) -> Result<(Settings, L
         bail!("{} is not the directory of a run: it has no config.toml", path.display());
     }
     let mut settings: Settings = paths.read_config()?;
+    settings.validate().with_context(|| format!("{} is not valid", paths.config().display()))?;
     // Only looks: the run may be under way in another process.
     let Some(found) = CheckpointStore::view(&paths.checkpoints()).load_newest()? else {
         bail!("{} has no checkpoint yet", path.display());

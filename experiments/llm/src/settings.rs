@@ -95,6 +95,9 @@ pub enum SettingsError {
         /// What the model takes.
         positions: usize,
     },
+    /// The seed does not fit a settings file.
+    #[error("seed = {0} is too large: at most {max} is possible", max = i64::MAX)]
+    Seed(u64),
     /// The held-out share is not a share.
     #[error("data.held_out = {0} is not a share: give a number above 0 and below 1")]
     HeldOut(f64),
@@ -124,6 +127,14 @@ impl Settings {
         }
         if data.context > self.model.positions {
             return Err(SettingsError::Context { context: data.context, positions: self.model.positions });
+        }
+        if i64::try_from(self.seed).is_err() {
+            return Err(SettingsError::Seed(self.seed));
+        }
+        if let TokenizerSpec::Bpe { entries } = data.tokenizer
+            && entries > LIMIT
+        {
+            return Err(SettingsError::TooLarge { name: "tokenizer", size: entries, limit: LIMIT });
         }
         if !(data.held_out > 0.0 && data.held_out < 1.0) {
             return Err(SettingsError::HeldOut(data.held_out));

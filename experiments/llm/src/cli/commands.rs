@@ -1,6 +1,9 @@
 //! What each subcommand does.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, anyhow};
 use burn::{backend::Flex, tensor::backend::AutodiffBackend};
@@ -8,7 +11,7 @@ use datasets::text::TokenizerSpec;
 use fused_ops::FusedOps;
 use plotting::{Align, Table};
 use training::{
-    device::DeviceChoice, interrupt::Interrupt, memory::Ram, progress::Progress, run_directory::atomic_write,
+    device::DeviceChoice, interrupt::Interrupt, memory::Ram, progress::Progress, run_directory::RunDirectoryError,
     trainer::RunEnd,
 };
 
@@ -24,7 +27,7 @@ use crate::{
     model::state_dict,
     presets::Preset,
     report::Report,
-    run::{self, ArmSummary, StepMemory},
+    run::{self, ArmSummary, Start, StepMemory},
     settings::Settings,
     task,
 };
@@ -56,6 +59,24 @@ type Outcome = Result<(), Failure>;
 /// Where trained tokenizers are kept between runs.
 fn tokenizer_cache() -> PathBuf {
     Path::new("runs").join("tokenizers")
+}
+
+/// A line on the standard output. Whoever reads it may have gone (`| head`); that is no fault.
+fn say(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// A line on the standard error output, likewise.
+fn note(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Says early that a directory exists, before any text is read.
+fn check_is_free(path: &Path) -> Outcome {
+    match path.symlink_metadata() {
+        Ok(_) => Err(anyhow::Error::from(RunDirectoryError::Exists { path: path.to_owned() }).into()),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Refuses what cannot fit into main memory. What a GPU holds is not asked.
@@ -109,6 +130,9 @@ pub fn compare(args: &CompareArgs) -> Outcome {
     let request = request::compare(args).map_err(Failure::Usage)?;
     let CompareRequest { comparison, .. } = &request;
     check_memory(&comparison.run, args.run.device, comparison.at_once(), COMPARE_REMEDY)?;
+    if !request.resume {
+        check_is_free(&request.path)?;
+    }
     on_device!(args.run.device, |B, device| compare_on::<B>(request, args.run.device, device))
 }
 
@@ -129,18 +153,18 @@ where
     let end = compare::run::<B>(&path, &comparison, &data, &device, &progress, &interrupt)?;
     drop(directory);
     if end == RunEnd::Interrupted {
-        eprintln!("stopped and saved; go on with: cargo run -p experiments-llm -- --resume {}", path.display());
+        note(format!("stopped and saved; go on with: cargo run -p experiments-llm -- --resume {}", path.display()));
         return Err(Failure::Interrupted);
     }
     let written = Report::read(&path, &comparison)?.write(&path)?;
-    println!("\n{}", written.text);
+    say(format!("\n{}", written.text));
     for warning in written.warnings {
-        eprintln!("note: {warning}");
+        note(format!("note: {warning}"));
     }
     for figure in written.figures.iter().filter(|path| path.extension().is_some_and(|e| e == "png")) {
-        println!("figure: {}", figure.display());
+        say(format!("figure: {}", figure.display()));
     }
-    println!("{}", path.display());
+    say(path.display());
     Ok(())
 }
 
@@ -148,6 +172,9 @@ where
 pub fn train(args: &TrainArgs) -> Outcome {
     let request = request::train(args).map_err(Failure::Usage)?;
     check_memory(&request.settings, args.run.device, 1, TRAIN_REMEDY)?;
+    if request.start == Start::New {
+        check_is_free(&request.path)?;
+    }
     on_device!(args.run.device, |B, device| train_on::<B>(request, args.run.device, device))
 }
 
@@ -173,10 +200,10 @@ where
         if interrupt.is_set() {
             trainer.save().map_err(anyhow::Error::from)?;
             bar.finish();
-            eprintln!(
+            note(format!(
                 "stopped and saved; go on with: cargo run -p experiments-llm -- train --resume {}",
                 path.display()
-            );
+            ));
             return Err(Failure::Interrupted);
         }
         memory.begin();
@@ -187,13 +214,13 @@ where
     bar.finish();
     let peak = memory.peak(&trainer);
     let finished = trainer.finish().map_err(anyhow::Error::from)?;
-    ArmSummary::new(&settings, finished.model.connections(), peak, None)?.write(&path)?;
+    ArmSummary::new(&settings, &data.fingerprint(), finished.model.connections(), peak, None)?.write(&path)?;
     let metrics =
         training::metrics::read_metrics(&finished.directory.paths().metrics()).map_err(anyhow::Error::from)?;
     if let Some(last) = metrics.iter().rev().find(|r| r.kind == training::metrics::RecordKind::Evaluation) {
-        println!("{}", metrics_table(&last.values).to_text());
+        say(metrics_table(&last.values).to_text());
     }
-    println!("{}", path.display());
+    say(path.display());
     Ok(())
 }
 
@@ -213,21 +240,25 @@ pub fn evaluate(args: &EvaluateArgs) -> Outcome {
 fn evaluate_on<B: FusedOps>(args: &EvaluateArgs, device: B::Device) -> Outcome {
     let (mut settings, model, step) = run::load::<B>(&args.run, &device)?;
     settings.data.evaluation_tokens = 0;
-    settings.data.tokenizer = kept_tokenizer(&args.run, &settings);
+    settings.data.tokenizer = kept_tokenizer(&args.run, &settings)?;
     if !args.validation.is_empty() {
         settings.data.validation = args.validation.clone();
     }
     let data = load_data(&mut settings)?;
     let values = task::held_out_metrics(&model, &data.held_out, &device).map_err(anyhow::Error::from)?;
-    println!("{} after {step} steps, on {} held-out tokens", args.run.display(), data.held_out_stats.target_tokens);
-    println!("{}", metrics_table(&values).to_text());
+    say(format!("{} after {step} steps, on {} held-out tokens", args.run.display(), data.held_out_stats.target_tokens));
+    say(metrics_table(&values).to_text());
     Ok(())
 }
 
 /// The tokenizer that a run keeps, or the one of its settings where it needs no file.
-fn kept_tokenizer(run: &Path, settings: &Settings) -> TokenizerSpec {
+fn kept_tokenizer(run: &Path, settings: &Settings) -> Result<TokenizerSpec, Failure> {
     let kept = run.join(run::TOKENIZER);
-    if kept.is_file() { TokenizerSpec::File(kept) } else { settings.data.tokenizer.clone() }
+    match &settings.data.tokenizer {
+        TokenizerSpec::Bytes => Ok(TokenizerSpec::Bytes),
+        _ if kept.is_file() => Ok(TokenizerSpec::File(kept)),
+        other => Err(anyhow!("{} is missing: the run was made with the tokenizer {other}", kept.display()).into()),
+    }
 }
 
 /// `generate`.
@@ -240,25 +271,42 @@ pub fn generate(args: &GenerateArgs) -> Outcome {
 
 fn generate_on<B: FusedOps>(args: &GenerateArgs, device: B::Device) -> Outcome {
     let (settings, model, _) = run::load::<B>(&args.run, &device)?;
-    let tokenizer = kept_tokenizer(&args.run, &settings)
+    let tokenizer = kept_tokenizer(&args.run, &settings)?
         .load(&datasets::text::Corpus::default(), None)
         .with_context(|| format!("{} has no tokenizer to write with", args.run.display()))?;
+    let (tokens, vocabulary) = (tokenizer.vocabulary_size(), settings.model.vocabulary);
+    if tokens > vocabulary {
+        return Err(
+            anyhow!("the tokenizer has {tokens} tokens and the model {vocabulary}: it is not the run's own").into()
+        );
+    }
     let sampling = Sampling { tokens: args.tokens, temperature: args.temperature, seed: args.seed };
-    println!("{}", generate::generate(&model, &tokenizer, &args.prompt, sampling, &device)?);
+    say(generate::generate(&model, &tokenizer, &args.prompt, sampling, &device)?);
     Ok(())
 }
 
 /// `export`.
 pub fn export(args: &ExportArgs) -> Outcome {
-    if args.to.exists() {
+    // Links that lead nowhere exist, too.
+    if args.to.symlink_metadata().is_ok() {
         return Err(Failure::Usage(anyhow!("{} exists: give --to another name", args.to.display())));
     }
     let (_, model, step) = run::load::<Flex>(&args.run, &Default::default())?;
     let tensors = state_dict::from_model(&model);
     let bytes = state_dict::to_bytes(&tensors).map_err(anyhow::Error::from)?;
-    atomic_write(&args.to, |file| std::io::Write::write_all(file, &bytes))
-        .with_context(|| format!("cannot write {}", args.to.display()))?;
-    println!("{} tensors after {step} steps in {}", tensors.len(), args.to.display());
+    write_new(&args.to, &bytes).with_context(|| format!("cannot write {}", args.to.display()))?;
+    say(format!("{} tensors after {step} steps in {}", tensors.len(), args.to.display()));
+    Ok(())
+}
+
+/// Writes a file that must not exist: whole, or not at all.
+fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Under a name that nobody has.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
     Ok(())
 }
 
@@ -296,7 +344,7 @@ pub fn presets() -> Outcome {
             preset.purpose().to_owned(),
         ]);
     }
-    println!("{}", table.to_text());
-    println!("All settings of a preset are in the config.toml of a run made with it; --set changes any of them.");
+    say(table.to_text());
+    say(format!("All settings of a preset are in the config.toml of a run made with it; --set changes any of them."));
     Ok(())
 }

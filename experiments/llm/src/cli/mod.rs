@@ -4,7 +4,7 @@ mod args;
 mod commands;
 mod request;
 
-use std::process::ExitCode;
+use std::{io::Write, process::ExitCode};
 
 use clap::Parser;
 
@@ -47,7 +47,8 @@ pub fn main() -> ExitCode {
 }
 
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
-    eprintln!("error: {}", message(error));
+    // Nobody may be left to read it.
+    let _ = writeln!(std::io::stderr(), "error: {}", message(error));
     ExitCode::from(code)
 }
 

@@ -66,6 +66,12 @@ pub fn compare(args: &CompareArgs) -> Result<CompareRequest> {
         sequential: args.sequential || known.is_some_and(|k| k.sequential),
         run,
     };
+    if comparison.seeds == 0 {
+        bail!("there is no seed to run: seeds must be at least 1");
+    }
+    // The last seed has to fit a settings file, too.
+    let last = comparison.run.seed.saturating_add(comparison.seeds - 1);
+    Settings { seed: last, ..comparison.run.clone() }.validate()?;
     for arm in &comparison.arms {
         comparison.settings(arm, 0).validate().with_context(|| format!("arm {arm}"))?;
     }

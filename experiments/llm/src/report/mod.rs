@@ -9,7 +9,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use training::{
     metrics::{read_metrics, series, speed},
     run_directory::{RunPaths, atomic_write},
@@ -18,6 +18,7 @@ use training::{
 use crate::{
     compare::{Comparison, arm_path},
     run::ArmSummary,
+    settings::Settings,
     task::metric,
 };
 
@@ -85,7 +86,9 @@ impl Report {
     /// # Errors
     /// If a file cannot be written.
     pub fn write(&self, directory: &Path) -> Result<Written> {
-        let (figures, warnings) = figures::draw(self, &RunPaths::new(directory).figures())?;
+        // Tables are written even where a figure cannot be.
+        let (figures, warnings) = figures::draw(self, &RunPaths::new(directory).figures())
+            .unwrap_or_else(|error| (Vec::new(), vec![format!("a figure could not be drawn: {error:#}")]));
         let json = serde_json::to_string_pretty(&json::report(self))?;
         for (name, text) in [("report.json", json), ("report.md", table::markdown(self, &figures))] {
             let path = directory.join(name);
@@ -133,6 +136,7 @@ impl ArmRun {
     fn read(path: &Path) -> Result<Self> {
         let paths = RunPaths::new(path);
         let summary = ArmSummary::read(path)?;
+        let settings: Settings = paths.read_config()?;
         let metrics = read_metrics(&paths.metrics())?;
         let timing = read_metrics(&paths.timing())?;
         let curve = |name: &str| -> Vec<(f64, f64)> {
@@ -141,6 +145,11 @@ impl ArmRun {
         // A run that diverged early may have no evaluation at all.
         let last = |name: &str| series(&metrics, name).last().map_or(f64::NAN, |&(_, value)| value);
         let speed = speed(&timing);
+        let (end, steps) =
+            (curve(metric::NATS_PER_BYTE).last().map_or(0.0, |&(step, _)| step), settings.training.steps);
+        if summary.diverged.is_none() && end != steps as f64 {
+            bail!("{} ends at step {end} of {steps}: it has been changed since", paths.metrics().display());
+        }
         Ok(Self {
             arm: summary.arm.clone(),
             seed: summary.seed,
