@@ -50,3 +50,8 @@ pub use arm::{Arm, Parameterization, ParseArmError};
 pub use config::{ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
 pub use connections::Connections;
 pub use history::History;
+
+/// The Rust code in the repository's README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -160,7 +160,7 @@ fn reference_optim_trajectories() {
             }
             let last = &expected.get(&format!("{name}/f32/{parameter}")).values;
             for (index, (found, expected)) in single.trajectory[steps - 1][parameter].iter().zip(last).enumerate() {
-                assert_close(*found, *expected, 2e-6, &format!("{name}/f32/{parameter}, element {index}"));
+                assert_close(*found, *expected, 1e-6, &format!("{name}/f32/{parameter}, element {index}"));
             }
         }
         for (key, found) in [("grad_norm_before_clip", &exact.norms), ("lr_used", &exact.rates)] {

@@ -345,6 +345,6 @@ pub fn presets() -> Outcome {
         ]);
     }
     say(table.to_text());
-    say(format!("All settings of a preset are in the config.toml of a run made with it; --set changes any of them."));
+    say("All settings of a preset are in the config.toml of a run made with it; --set changes any of them.");
     Ok(())
 }
