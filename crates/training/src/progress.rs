@@ -61,7 +61,7 @@ impl Progress {
         // The template is a constant; should it not be understood, the bar is plain.
         let style = ProgressStyle::with_template("{prefix:>12} {bar:24} {pos}/{len} {msg} left {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-        bar.set_prefix(name.to_owned());
+        bar.set_prefix(shortened(name));
         bar.set_position(done as u64);
         // Else the steps before the resume would count as made in no time.
         bar.reset_eta();
@@ -114,6 +114,15 @@ impl RunProgress {
     pub fn finish(self) {
         self.bar.abandon();
     }
+}
+
+/// A name that fits before a bar: of a long one (a layout with many shortcuts) the beginning.
+fn shortened(name: &str) -> String {
+    const WIDTH: usize = 12;
+    if name.chars().count() <= WIDTH {
+        return name.to_owned();
+    }
+    name.chars().take(WIDTH - 1).chain(['…']).collect()
 }
 
 /// A line on the standard error output. Nobody may be left to read it, which must not end a run.
@@ -222,6 +231,13 @@ mod tests {
         fn flush(&self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_long_name_does_not_push_its_bar_out_of_line() {
+        assert_eq!(shortened("ancre #0"), "ancre #0");
+        assert_eq!(shortened("0:2+2:3+3:7+0:12+1:12"), "0:2+2:3+3:7…");
+        assert_eq!(shortened("éééééééééééé").chars().count(), 12);
     }
 
     #[test]
