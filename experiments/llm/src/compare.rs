@@ -113,10 +113,11 @@ struct Running<B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps> {
     memory: StepMemory,
 }
 
-/// Makes all runs of a comparison that are not finished yet.
+/// Makes all runs of a comparison that are not finished yet. One whose loss or gradient is no longer finite ends there, with
+/// a note in its summary; the others go on.
 ///
 /// # Errors
-/// If a run cannot be started, continued, or fails (a loss that is not finite, a disk that is full).
+/// If a run cannot be started or continued, is finished with other settings or text, or fails (a disk that is full).
 pub fn run<B>(
     path: &Path,
     comparison: &Comparison,
