@@ -4,7 +4,6 @@ use burn::{
     module::{Module, Param},
     tensor::{
         DType, Int, Tensor, TensorData,
-        activation::softmax,
         backend::{AutodiffBackend, Backend},
     },
 };
@@ -123,7 +122,9 @@ impl<B: Backend> Connections<B> {
         }
         Ok(self)
     }
+}
 
+impl<B: FusedOps> Connections<B> {
     /// All coefficients, `[n]` in `f32`, row after row by target.
     fn coefficient_tensor(&self) -> Option<Tensor<B, 1>> {
         let theta = self.theta.as_ref()?.val();
@@ -132,7 +133,7 @@ impl<B: Backend> Connections<B> {
         };
         // As in the authors' code: the temperature is an f32, and its reciprocal is rounded before it multiplies.
         let logits = theta.select(0, gather.clone()).reshape(padding.dims()).mul_scalar(1.0 / self.tau as f32);
-        let shares = softmax(logits + padding.clone(), 1);
+        let shares = fused_ops::row_softmax(logits + padding.clone());
         let entries = shares.dims().iter().product::<usize>();
         Some(shares.reshape([entries]).select(0, scatter.clone()))
     }
@@ -170,9 +171,7 @@ impl<B: Backend> Connections<B> {
         }
         Some(entropies)
     }
-}
 
-impl<B: FusedOps> Connections<B> {
     /// Begins a forward pass: `h_0` is the input of the first block.
     pub fn start<const D: usize>(&self, input: Tensor<B, D>) -> History<B, D> {
         let mut history = History::new(self.coefficient_tensor());

@@ -6,7 +6,9 @@ use burn::tensor::{
     ops::{FloatTensor, IntTensor},
 };
 
-use crate::ops::{adamw, adamw::AdamWStep, attention, attention::AttentionShape, cross_entropy, mix, rms_norm, swiglu};
+use crate::ops::{
+    adamw, adamw::AdamWStep, attention, attention::AttentionShape, cross_entropy, mix, rms_norm, softmax, swiglu,
+};
 
 /// What the fused operations need of a backend.
 ///
@@ -14,7 +16,8 @@ use crate::ops::{adamw, adamw::AdamWStep, attention, attention::AttentionShape, 
 /// `impl FusedOps for MyBackend {}` is enough for a backend of one's own; burn's are implemented here, under the features
 /// of their names. A backend with kernels of its own overrides [`fused`](Self::fused) and
 /// the pairs of methods. `Autodiff<B>` implements the trait for every `B: FusedOps`: it records one node for each
-/// operation where `B` is fused, and the composition's own nodes where it is not; [`mix`](Self::mix) is always one node.
+/// operation where `B` is fused, and the composition's own nodes where it is not; [`mix`](Self::mix) and
+/// [`row_softmax`](Self::row_softmax) are always one node.
 ///
 /// These are methods on primitives; use the crate's functions on [`Tensor`](burn::tensor::Tensor)s instead.
 pub trait FusedOps: Backend {
@@ -45,6 +48,11 @@ pub trait FusedOps: Backend {
         gradients: Vec<Option<Option<FloatTensor<Self>>>>,
     ) -> (Option<FloatTensor<Self>>, Vec<Option<FloatTensor<Self>>>) {
         mix::composition_backward::<Self>(coefficients, first, states, upstream, want_coefficients, gradients)
+    }
+
+    /// See [`row_softmax`](crate::row_softmax()).
+    fn row_softmax(logits: FloatTensor<Self>) -> FloatTensor<Self> {
+        softmax::composition::<Self>(logits)
     }
 
     /// See [`rms_norm`](crate::rms_norm()); `input` is `[rows, width]`.

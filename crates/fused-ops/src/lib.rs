@@ -5,6 +5,7 @@
 //! | operation | formula | saved for the backward pass (fused) |
 //! |---|---|---|
 //! | [`mix`] | `base + sum_i c_i h_i` | nothing beyond its inputs, which the caller holds anyway |
+//! | [`row_softmax`] | softmax of each row | its output |
 //! | [`rms_norm`] | `x / rms(x) * weight` | its inputs |
 //! | [`swiglu`] | `silu(gate) * up` | its inputs |
 //! | [`causal_attention`] | rotary embedding, then causal softmax attention | its inputs and one number a row and head |
@@ -45,4 +46,5 @@ pub use ops::attention::{AttentionShape, RotaryTable, causal_attention};
 pub use ops::cross_entropy::{IGNORE_TARGET, cross_entropy};
 pub use ops::mix::{mix, mix_at};
 pub use ops::rms_norm::rms_norm;
+pub use ops::softmax::row_softmax;
 pub use ops::swiglu::swiglu;

@@ -82,6 +82,30 @@ fn swiglu() {
 }
 
 #[test]
+fn row_softmax_by_finite_differences() {
+    let (rows, entries, h) = (3, 5, 1e-6);
+    let logits = values(6, rows * entries);
+    let loss = |x: &[f64]| {
+        let x = leaf(x, [rows, entries], DType::F64);
+        let weights = leaf(&values(7, rows * entries), [rows, entries], DType::F64);
+        let loss = (fused_ops::row_softmax(x.clone() * 3.0) * weights.detach()).powi_scalar(2).sum();
+        let gradients = loss.backward();
+        (read(loss)[0], read(x.grad(&gradients).unwrap()))
+    };
+    let numeric: Vec<f64> = (0..logits.len())
+        .map(|i| {
+            let at = |delta: f64| {
+                let mut x = logits.clone();
+                x[i] += delta;
+                loss(&x).0
+            };
+            (at(h) - at(-h)) / (2.0 * h)
+        })
+        .collect();
+    assert_close("row_softmax", &loss(&logits).1, &numeric, 1e-7);
+}
+
+#[test]
 fn causal_attention() {
     for (batch, length, heads, head_size) in [(1, 1, 1, 2), (2, 5, 3, 4), (2, 64, 2, 16), (1, 65, 2, 6), (2, 150, 1, 8)]
     {

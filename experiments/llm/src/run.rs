@@ -9,10 +9,7 @@ use ancre::Connections;
 use anyhow::{Context, Result, bail};
 use burn::{
     module::Module,
-    tensor::{
-        DType,
-        backend::{AutodiffBackend, Backend},
-    },
+    tensor::{DType, backend::AutodiffBackend},
 };
 use fused_ops::FusedOps;
 use serde::{Deserialize, Serialize};
@@ -233,7 +230,7 @@ impl ArmSummary {
     ///
     /// # Errors
     /// If the connections cannot be counted, which a model in hand rules out.
-    pub fn new<B: Backend>(
+    pub fn new<B: FusedOps>(
         settings: &Settings,
         data: &str,
         connections: &Connections<B>,

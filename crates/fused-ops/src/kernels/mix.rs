@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{
     CHUNK,
-    simd::{dot, simd_kernel},
+    simd::{dot_f64, simd_kernel},
 };
 
 /// Elements handled at a time inside a chunk: the output tile stays in L1 while every state streams past once.
@@ -77,22 +77,22 @@ pub fn backward(coefficients: &[f32], upstream: &[f32], parts: Vec<StateGradient
         backward_chunk(coefficients, upstream, &mut pieces, &mut dots);
         dots
     };
-    let partial: Vec<Vec<f32>> = if chunks.len() == 1 {
+    let partial: Vec<Vec<f64>> = if chunks.len() == 1 {
         chunks.into_iter().map(run).collect()
     } else {
         chunks.into_par_iter().map(run).collect()
     };
-    (0..n).map(|i| partial.iter().map(|dots| f64::from(dots[i])).sum::<f64>() as f32).collect()
+    (0..n).map(|i| partial.iter().map(|dots| dots[i]).sum::<f64>() as f32).collect()
 }
 
 simd_kernel! {
-    fn backward_chunk(coefficients: &[f32], upstream: &[f32], parts: &mut [StateGradient<'_>], dots: &mut [f32]) {
+    fn backward_chunk(coefficients: &[f32], upstream: &[f32], parts: &mut [StateGradient<'_>], dots: &mut [f64]) {
         for from in (0..upstream.len()).step_by(TILE) {
             let range = from..(from + TILE).min(upstream.len());
             let tile = &upstream[range.clone()];
             for ((part, &c), total) in parts.iter_mut().zip(coefficients).zip(dots.iter_mut()) {
                 if let Some(state) = part.state {
-                    *total += dot(tile, &state[range.clone()]);
+                    *total += dot_f64(tile, &state[range.clone()]);
                 }
                 if let Some(gradient) = &mut part.gradient {
                     let gradient = &mut gradient[range.clone()];

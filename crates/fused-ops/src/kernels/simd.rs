@@ -126,6 +126,22 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     fold(lanes) + tail
 }
 
+/// Inner product of two slices of equal length in double precision: products of floats are exact there, so nothing is lost
+/// where large terms cancel.
+#[inline(always)]
+pub(crate) fn dot_f64(a: &[f32], b: &[f32]) -> f64 {
+    let mut lanes = [0.0f64; LANES];
+    let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let tail: f64 =
+        a_chunks.remainder().iter().zip(b_chunks.remainder()).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum();
+    for (x, y) in a_chunks.zip(b_chunks) {
+        for lane in 0..LANES {
+            lanes[lane] += f64::from(x[lane]) * f64::from(y[lane]);
+        }
+    }
+    lanes.iter().sum::<f64>() + tail
+}
+
 /// Sum of a slice in [`LANES`] partial sums.
 #[inline(always)]
 pub(crate) fn sum(a: &[f32]) -> f32 {

@@ -94,6 +94,22 @@ impl<B: FusedOps> Backward<B, 1> for CrossEntropy {
     }
 }
 
+#[derive(Debug)]
+struct RowSoftmax;
+
+impl<B: FusedOps> Backward<B, 1> for RowSoftmax {
+    /// The probabilities.
+    type State = Primitive<B>;
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let p = ops.state;
+        let mean = B::float_sum_dim(B::float_mul(p.clone(), upstream.clone()), 1);
+        let [logits] = ops.parents;
+        register!(B, grads, logits, B::float_mul(p, B::float_sub(upstream, mean)));
+    }
+}
+
 /// Parents: the coefficients, the base, then the states.
 #[derive(Debug)]
 struct Mix<const N: usize>;
@@ -176,6 +192,14 @@ impl<B: FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
             };
         }
         by_states!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+    }
+
+    fn row_softmax(logits: FloatTensor<Self>) -> FloatTensor<Self> {
+        let p = B::row_softmax(logits.primitive);
+        match RowSoftmax.prepare::<C>([logits.node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(p.clone(), p),
+            OpsKind::UnTracked(prep) => prep.finish(p),
+        }
     }
 
     fn rms_norm(input: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {

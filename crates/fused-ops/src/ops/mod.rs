@@ -7,6 +7,7 @@ mod autodiff;
 pub(crate) mod cross_entropy;
 pub(crate) mod mix;
 pub(crate) mod rms_norm;
+pub(crate) mod softmax;
 pub(crate) mod swiglu;
 
 use burn::tensor::{DType, Tensor, TensorPrimitive, backend::Backend, ops::FloatTensor};
