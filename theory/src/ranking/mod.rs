@@ -1,0 +1,1 @@
+//! Every layout of a depth, ranked by how fast it trains.

@@ -1,0 +1,1 @@
+//! The statements, each as a type whose hypotheses are checked and whose conclusion is measured.
