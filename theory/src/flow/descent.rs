@@ -118,7 +118,7 @@ impl Descent {
             observe(steps, loss, &self.weights);
             if loss <= settings.until_loss {
                 break (Ending::Reached, loss);
-            } else if !(loss <= bound) {
+            } else if loss.is_nan() || loss > bound {
                 break (Ending::Diverged, loss);
             } else if loss <= NOISE_FLOOR * first {
                 break (Ending::NoiseFloor, loss);

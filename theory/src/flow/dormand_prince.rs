@@ -121,7 +121,7 @@ impl DormandPrince {
         loop {
             let last = self.time + self.step >= end;
             let step = if last { end - self.time } else { self.step };
-            if !(step > 1e-15 * self.time.max(f64::MIN_POSITIVE)) {
+            if step.is_nan() || step <= 1e-15 * self.time.max(f64::MIN_POSITIVE) {
                 return Err(StepError::TooSmall);
             }
             for (stage, weights) in A.iter().enumerate() {
