@@ -1,2 +1,7 @@
-//! stub
-fn main() {}
+//! The program; see the library for what it does.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    theory::cli::main()
+}

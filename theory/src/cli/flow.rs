@@ -1,0 +1,229 @@
+//! `theory flow`: one network, trained and shown.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use connection_layout::{Coefficients, Shortcut};
+use indicatif::{ProgressBar, ProgressStyle};
+use plotting::Table;
+
+use super::Failure;
+use super::args::FlowArgs;
+use super::output::{refuse_existing, write_new};
+use super::request::{self, FlowRequest, Method};
+use crate::flow::{Descent, Ending, GradientFlow, NOISE_FLOOR, Point};
+use crate::network::{Connections, Problem, Scope, Softmax, Weights};
+
+/// The losses that the table has a row for, relative to the scale of the target.
+const DECADES: i32 = 14;
+
+/// What a training leaves behind, a row a step.
+struct Record {
+    /// Time or steps, loss, and the learned coefficients.
+    rows: Vec<(f64, f64, Vec<f64>)>,
+    ending: Ending,
+    end: f64,
+    steps: usize,
+    weights: Weights,
+}
+
+pub(super) fn flow(args: &FlowArgs) -> Result<(), Failure> {
+    let request = request::flow(args).map_err(Failure::Usage)?;
+    if let Some(csv) = &args.csv {
+        refuse_existing(csv).map_err(Failure::Usage)?;
+    }
+    let record = train(&request);
+    print(&mut io::stdout().lock(), args, &request, &record)?;
+    if let Some(path) = &args.csv {
+        write_new(path, &csv(&request, &record)?)?;
+        writeln!(io::stdout(), "wrote {}", path.display()).context("output")?;
+    }
+    Ok(())
+}
+
+fn train(request: &FlowRequest) -> Record {
+    let bar = ProgressBar::new_spinner().with_style(
+        ProgressStyle::with_template("{spinner} {msg} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let problem = &request.problem;
+    let learned = matches!(problem.net().connections(), Connections::Learned(_));
+    let mut rows: Vec<(f64, f64, Vec<f64>)> = Vec::new();
+    let scale = request.unit;
+    let mut keep = |time: f64, loss: f64, weights: &[f64]| {
+        let shares = if learned { shares(problem, weights) } else { Vec::new() };
+        rows.push((time, loss, shares));
+        if rows.len().is_multiple_of(64) {
+            bar.set_message(format!("{time:.4}: relative loss {:.2e}", loss / scale));
+        }
+    };
+    let (ending, end, steps, weights) = match &request.method {
+        Method::Flow(settings) => {
+            let observe = |point: Point, weights: &[f64]| keep(point.time, point.loss, weights);
+            let outcome = GradientFlow::new(problem, *settings).run(&request.start, observe);
+            (outcome.ending, outcome.time, outcome.steps, outcome.weights)
+        }
+        Method::Descent(settings) => {
+            let observe = |step: usize, loss: f64, weights: &[f64]| keep(step as f64, loss, weights);
+            let outcome = Descent::new(problem).run(&request.start, settings, observe);
+            (outcome.ending, outcome.steps as f64, outcome.steps, outcome.weights)
+        }
+    };
+    bar.finish_and_clear();
+    Record { rows, ending, end, steps, weights }
+}
+
+/// The coefficients of the shortcuts that are learned, by target and source.
+fn in_scope(problem: &Problem, weights: &Weights) -> impl Iterator<Item = (Shortcut, f64)> {
+    let coefficients = problem.net().coefficients(weights);
+    let last = last_target(problem);
+    coefficients.iter().filter(move |(s, _)| s.target() <= last).collect::<Vec<_>>().into_iter()
+}
+
+/// The last node that learned shortcuts end in.
+fn last_target(problem: &Problem) -> usize {
+    match problem.net().connections() {
+        Connections::Learned(Softmax { scope: Scope::HiddenOnly, .. }) => problem.depth() - 1,
+        _ => problem.depth(),
+    }
+}
+
+/// The learned coefficients as numbers.
+fn shares(problem: &Problem, values: &[f64]) -> Vec<f64> {
+    let mut weights = problem.zeros();
+    weights.values_mut().copy_from_slice(values);
+    in_scope(problem, &weights).map(|(_, share)| share).collect()
+}
+
+fn print(out: &mut impl Write, args: &FlowArgs, request: &FlowRequest, record: &Record) -> Result<()> {
+    let problem = &request.problem;
+    writeln!(
+        out,
+        "{}, {} layers of width {}, weights of deviation {}, {}, seed {}",
+        describe(request),
+        problem.depth(),
+        problem.width(),
+        args.init,
+        request.target,
+        args.seed
+    )?;
+    if let Some(layout) = &request.layout {
+        let paths = layout.pure_paths();
+        let numbers = (paths.to_last_hidden(), paths.kappa0(), layout.saddle_order());
+        write!(out, "alpha {}, kappa0 {}, saddle order {}", numbers.0, numbers.1, numbers.2)?;
+        match layout.reduced_net() {
+            Ok(net) if net.len() <= 3 => writeln!(out, "; near zero weights it is {net}")?,
+            // Too long for a line, or with more paths than can be counted.
+            _ => writeln!(out)?,
+        }
+    }
+    if problem.target().floor() > 0.0 {
+        writeln!(
+            out,
+            "no linear network gets below a loss of {:.6e}; what follows is the excess",
+            problem.target().floor()
+        )?;
+    }
+    writeln!(out)?;
+    write!(out, "{}", decades(request, record).to_text())?;
+    writeln!(out, "\n{}", ending(request, record))?;
+    if let Connections::Learned(_) = problem.net().connections() {
+        writeln!(out, "\n{}", learned(problem, &problem.net().coefficients(&record.weights)))?;
+    }
+    Ok(())
+}
+
+fn describe(request: &FlowRequest) -> String {
+    let net = match (request.problem.net().connections(), &request.layout) {
+        (_, Some(layout)) => format!("layout {layout}"),
+        (Connections::Learned(softmax), _) => {
+            let scope = if softmax.scope == Scope::HiddenOnly { "hidden nodes" } else { "all nodes" };
+            format!("learned {} softmax into {scope}, tau {}", softmax.direction, softmax.tau)
+        }
+        (Connections::Fixed(_), None) => "fixed coefficients".to_owned(),
+    };
+    let method = match request.method {
+        Method::Flow(_) => "gradient flow",
+        Method::Descent(settings) => match settings.optimizer {
+            crate::flow::Optimizer::GradientDescent { .. } => "gradient descent",
+            crate::flow::Optimizer::Adam { .. } => "Adam",
+        },
+    };
+    format!("{method}, {net}")
+}
+
+/// When the loss first fell below each power of ten.
+fn decades(request: &FlowRequest, record: &Record) -> Table {
+    let scale = request.unit;
+    let clock = if matches!(request.method, Method::Flow(_)) { "time" } else { "step" };
+    let mut table = Table::new(["relative loss", clock, "rate since the row above"]);
+    let first = record.rows.first().map_or(0.0, |row| row.1);
+    table.push([format!("{:.2e}", first / scale), "0".to_owned(), String::new()]);
+    let mut last = (0.0, first);
+    for decade in 1..=DECADES {
+        let level = scale * 10_f64.powi(-decade);
+        if level >= first {
+            continue;
+        }
+        let Some(index) = record.rows.iter().position(|row| row.1 <= level) else { break };
+        let (time, loss) = crossing(&record.rows, index, level, clock == "time");
+        let rate = if time > last.0 { format!("{:.3}", (last.1 / loss).ln() / (time - last.0)) } else { String::new() };
+        let time_text = if clock == "time" { format!("{time:.4}") } else { format!("{time}") };
+        table.push([format!("1e-{decade}"), time_text, rate]);
+        last = (time, loss);
+    }
+    table
+}
+
+/// Where the loss passed the level: between two steps of a flow, at a step of a descent.
+fn crossing(rows: &[(f64, f64, Vec<f64>)], index: usize, level: f64, between: bool) -> (f64, f64) {
+    let (time, loss) = (rows[index].0, rows[index].1);
+    match index.checked_sub(1).map(|i| (rows[i].0, rows[i].1)) {
+        // The steps of the solver are short against the decay, so that a line in ln L serves a printed table.
+        Some((before, above)) if between && loss > 0.0 => {
+            (before + (time - before) * (above / level).ln() / (above / loss).ln(), level)
+        }
+        _ => (time, loss),
+    }
+}
+
+fn ending(request: &FlowRequest, record: &Record) -> String {
+    let loss = record.rows.last().map_or(0.0, |row| row.1) / request.unit;
+    let why = match record.ending {
+        Ending::Reached => "reached the loss asked for".to_owned(),
+        Ending::NoiseFloor => format!("ended at the noise floor, {NOISE_FLOOR:e} of the first loss"),
+        Ending::Limit => format!("given up at a relative loss of {loss:.3e}"),
+        Ending::Diverged => format!("diverged, at a relative loss of {loss:.3e}: a smaller rate or init may help"),
+    };
+    match request.method {
+        Method::Flow(_) => format!("{why}, at time {:.6} ({} steps of the solver)", record.end, record.steps),
+        Method::Descent(_) => format!("{why}, at step {}", record.steps),
+    }
+}
+
+fn learned(problem: &Problem, coefficients: &Coefficients) -> String {
+    let mut table = Table::new(
+        std::iter::once("into node".to_owned()).chain((0..last_target(problem)).map(|i| format!("from {i}"))),
+    );
+    for (row, target) in coefficients.rows().zip(1..=last_target(problem)) {
+        table.push(std::iter::once(target.to_string()).chain(row.iter().map(|share| format!("{share:.4}"))));
+    }
+    format!("{}the shortcuts above 1/2: {}", table.to_text(), coefficients.layout_above(0.5))
+}
+
+fn csv(request: &FlowRequest, record: &Record) -> Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut header = vec!["time".to_owned(), "excess_loss".to_owned(), "relative_loss".to_owned()];
+    let net = request.problem.net();
+    if let Connections::Learned(_) = net.connections() {
+        let names = in_scope(&request.problem, &record.weights);
+        header.extend(names.map(|(shortcut, _)| format!("p_{}_{}", shortcut.source(), shortcut.target())));
+    }
+    writer.write_record(&header)?;
+    for (time, loss, shares) in &record.rows {
+        let numbers = [*time, *loss, loss / request.unit];
+        writer.write_record(numbers.iter().chain(shares).map(f64::to_string))?;
+    }
+    Ok(writer.into_inner().map_err(|error| error.into_error())?)
+}

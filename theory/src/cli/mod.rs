@@ -1,0 +1,89 @@
+//! The program: arguments, then a checked request, then the work, and messages for people.
+
+mod args;
+mod flow;
+mod output;
+mod rank;
+mod request;
+mod verify;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// How a command ended, if not well.
+enum Failure {
+    /// The arguments make no sense: exit code 2.
+    Usage(anyhow::Error),
+    /// The work failed: exit code 1.
+    Work(anyhow::Error),
+    /// A statement does not hold; the table says which: exit code 1.
+    Statement,
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Work(error)
+    }
+}
+
+/// Runs the program with the process's arguments.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        None => verify::verify(&cli.verify),
+        Some(Command::Verify(args)) => verify::verify(&args),
+        Some(Command::Rank(args)) => rank::rank(&args),
+        Some(Command::Flow(args)) => flow::flow(&args),
+        Some(Command::Figures(args)) => verify::figures(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(error)) => complain(&error, 2),
+        Err(Failure::Work(error)) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(Failure::Work(error)) => complain(&error, 1),
+        Err(Failure::Statement) => ExitCode::FAILURE,
+    }
+}
+
+/// Whether the reader of the output has gone, as `head` does; nothing is wrong then.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}
+
+fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
+    // Nobody may be left to read it.
+    let _ = writeln!(io::stderr(), "error: {}", message(error));
+    ExitCode::from(code)
+}
+
+/// The error with its causes, each said once: many messages hold that of their cause already.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.contains(&cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

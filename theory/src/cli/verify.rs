@@ -1,0 +1,131 @@
+//! `theory verify` and `theory figures`.
+
+use std::io::{self, Write};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use plotting::{Align, Table};
+
+use super::Failure;
+use super::args::{FiguresArgs, VerifyArgs};
+use super::output::{NewDirectory, refuse_existing};
+use crate::statements::STATEMENTS;
+use crate::{Finding, Verdict, figures};
+
+pub(super) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        refuse_existing(out).map_err(Failure::Usage)?;
+    }
+    let findings = check_all(args.seed)?;
+    let failed = findings.iter().filter(|f| f.verdict == Verdict::Fails).count();
+    let refuted = findings.iter().filter(|f| f.verdict == Verdict::Refuted).count();
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "{} statements: {} hold, {refuted} over-claims are refuted as docs/theory.md says, {failed} fail (seed {})",
+        findings.len(),
+        findings.len() - refuted - failed,
+        args.seed
+    )
+    .context("output")?;
+    if !args.no_figures {
+        let directory = NewDirectory::begin(args.out.as_deref())?;
+        std::fs::write(directory.staging().join("findings.csv"), csv(&findings)?)
+            .context("cannot write findings.csv")?;
+        draw(&directory, args.seed)?;
+        writeln!(out, "wrote {}", directory.finish()?.display()).context("output")?;
+    }
+    if failed > 0 { Err(Failure::Statement) } else { Ok(()) }
+}
+
+pub(super) fn figures(args: &FiguresArgs) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        refuse_existing(out).map_err(Failure::Usage)?;
+    }
+    let directory = NewDirectory::begin(args.out.as_deref())?;
+    draw(&directory, args.seed)?;
+    writeln!(io::stdout(), "wrote {}", directory.finish()?.display()).context("output")?;
+    Ok(())
+}
+
+/// Checks the groups of statements side by side and prints each as soon as it and those before it are done.
+fn check_all(seed: u64) -> Result<Vec<Finding>> {
+    let bar = progress(STATEMENTS.len(), "checking");
+    let (sender, receiver) = mpsc::channel();
+    let mut waiting: Vec<Option<Vec<Finding>>> = STATEMENTS.iter().map(|_| None).collect();
+    let mut findings = Vec::new();
+    rayon::in_place_scope(|scope| -> Result<()> {
+        for (index, group) in STATEMENTS.iter().enumerate() {
+            let sender = sender.clone();
+            // The receiver is gone only when printing has failed; then nobody wants the result.
+            scope.spawn(move |_| drop(sender.send((index, (group.verify)(seed)))));
+        }
+        drop(sender);
+        let mut next = 0;
+        for (index, found) in receiver {
+            waiting[index] = Some(found);
+            while let Some(found) = waiting.get_mut(next).and_then(Option::take) {
+                let text = table(STATEMENTS[next].title, &found);
+                bar.suspend(|| io::stdout().lock().write_all(text.as_bytes())).context("output")?;
+                findings.extend(found);
+                next += 1;
+            }
+            bar.inc(1);
+        }
+        Ok(())
+    })?;
+    bar.finish_and_clear();
+    Ok(findings)
+}
+
+fn table(title: &str, findings: &[Finding]) -> String {
+    let mut table = Table::new([title, "source", "measured", "expected", "verdict"]);
+    for column in 0..5 {
+        table = table.align(column, Align::Left);
+    }
+    for f in findings {
+        table.push([
+            f.statement.clone(),
+            f.source.to_string(),
+            f.measured.clone(),
+            f.bound.clone(),
+            f.verdict.to_string(),
+        ]);
+    }
+    format!("{}\n", table.to_text())
+}
+
+fn csv(findings: &[Finding]) -> Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(["section", "source", "statement", "measured", "expected", "verdict"])?;
+    for f in findings {
+        let (section, source, verdict) = (f.section.to_string(), f.source.to_string(), f.verdict.to_string());
+        writer.write_record([&section, &source, &f.statement, &f.measured, &f.bound, &verdict])?;
+    }
+    Ok(writer.into_inner().map_err(|error| error.into_error())?)
+}
+
+fn draw(directory: &NewDirectory, seed: u64) -> Result<()> {
+    let bar = progress(figures::FIGURES.len(), "drawing");
+    let folder = directory.staging().join("figures");
+    for figure in figures::FIGURES {
+        let saved = (figure.draw)(seed, &folder).with_context(|| format!("figure {}", figure.name))?;
+        for warning in saved.warnings {
+            bar.suspend(|| eprintln!("figure {}: {warning}", figure.name));
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// A bar for work that takes seconds; silent where the error output is no terminal.
+pub(super) fn progress(length: usize, what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {elapsed}");
+    let bar = ProgressBar::new(length as u64).with_message(what);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
