@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use rand_distr::StandardNormal;
 
-use crate::network::{Problem, Weights};
+use crate::network::{Problem, Svd, Weights};
 
 /// A source of random instances.
 ///
@@ -66,11 +66,9 @@ impl Draw {
             TargetLaw::Gaussian => gaussian,
             TargetLaw::NearIdentity => DMatrix::identity(d, d) + gaussian * 0.5,
             TargetLaw::Singular => {
-                let mut svd = gaussian.svd(true, true);
-                let smallest = svd.singular_values.imin();
-                svd.singular_values[smallest] = 0.0;
-                // Only a missing factor is an error here, and both were asked for.
-                svd.recompose().unwrap_or_else(|error| unreachable!("{error}"))
+                let mut svd = Svd::new(&gaussian);
+                svd.values[d - 1] = 0.0;
+                svd.recompose()
             }
         }
     }

@@ -103,8 +103,8 @@ pub struct RankArgs {
     pub dim: usize,
     /// Number of seeds, each with a target and weights of its own
     #[arg(long, default_value_t = 5)]
-    pub seeds: usize,
-    /// The first seed
+    pub seeds: u64,
+    /// Source of all random instances
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Which layouts

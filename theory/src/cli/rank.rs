@@ -1,8 +1,102 @@
-//! `theory rank`.
+//! `theory rank`: all layouts of a depth by how fast they train.
+
+use std::io::{self, Write};
+
+use anyhow::{Context, Result};
+use plotting::{Align, Table};
 
 use super::Failure;
-use super::args::RankArgs;
+use super::args::{PoolArg, RankArgs};
+use super::output::{refuse_existing, write_new};
+use super::verify::progress;
+use crate::ranking::{Class, Pool, RATES, Ranking, RankingSettings};
 
-pub(super) fn rank(_args: &RankArgs) -> Result<(), Failure> {
+pub(super) fn rank(args: &RankArgs) -> Result<(), Failure> {
+    let settings = settings(args);
+    let runs = settings.runs().map_err(|error| Failure::Usage(error.into()))?;
+    settings.check().map_err(|error| Failure::Usage(error.into()))?;
+    if let Some(csv) = &args.csv {
+        refuse_existing(csv).map_err(Failure::Usage)?;
+    }
+    let bar = progress(runs, "training layouts");
+    let ranking = Ranking::measure(&settings, |done| bar.set_position(done));
+    bar.finish_and_clear();
+    let ranking = ranking.context("ranking")?;
+    print(&mut io::stdout().lock(), &ranking, args.top).context("output")?;
+    if let Some(path) = &args.csv {
+        let mut rows = Vec::new();
+        ranking.write_csv(&mut rows).context("csv")?;
+        write_new(path, &rows)?;
+        writeln!(io::stdout(), "wrote {}", path.display()).context("output")?;
+    }
     Ok(())
+}
+
+fn settings(args: &RankArgs) -> RankingSettings {
+    let base = RankingSettings::new(args.depth, args.dim, args.seed);
+    RankingSettings {
+        pool: match args.pool {
+            PoolArg::All => Pool::All,
+            PoolArg::HiddenOnly => Pool::HiddenOnly,
+        },
+        instances: args.seeds,
+        law: args.target.into(),
+        deviation: args.init,
+        relative_loss: args.until,
+        flow_time: args.time,
+        rates: args.rates.clone().unwrap_or_else(|| RATES.to_vec()),
+        most_steps: args.steps.unwrap_or(base.most_steps),
+        ..base
+    }
+}
+
+fn print(out: &mut impl Write, ranking: &Ranking, top: usize) -> Result<()> {
+    let settings = ranking.settings();
+    writeln!(
+        out,
+        "{} layouts of {} layers in {} classes; width {}, {} seeds from {}, weights of deviation {}",
+        ranking.entries().len(),
+        settings.depth,
+        ranking.classes().len(),
+        settings.width,
+        settings.instances,
+        settings.seed,
+        settings.deviation
+    )?;
+    writeln!(
+        out,
+        "to a relative loss of {}: time of gradient flow (median, range) and steps of gradient descent at its best rate\n",
+        settings.relative_loss
+    )?;
+    let mut table = Table::new(["rank", "layout", "tied", "alpha", "flow", "range", "steps", "rate", "rank by steps"]);
+    table = table.align(1, Align::Left);
+    for class in ranking.classes().iter().take(top) {
+        table.push(row(ranking, class));
+    }
+    write!(out, "{}", table.to_text())?;
+    let rest = ranking.classes().len().saturating_sub(top);
+    if rest > 0 {
+        writeln!(out, "... and {rest} classes more (--top N, or --csv FILE for all)")?;
+    }
+    Ok(())
+}
+
+fn row(ranking: &Ranking, class: &Class) -> Vec<String> {
+    // The shortest notation stands for the class.
+    let layouts = class.members.iter().map(|&member| &ranking.entries()[member].layout);
+    let Some(layout) = layouts.min_by_key(|layout| layout.len()) else { return Vec::new() };
+    let (flow, summary) = (class.summary.flow, &class.summary);
+    let time = |value: f64| if value.is_finite() { format!("{value:.3}") } else { "never".to_owned() };
+    let tied = class.members.len() - 1;
+    vec![
+        class.flow_rank.to_string(),
+        layout.to_string(),
+        if tied > 0 { format!("+{tied}") } else { String::new() },
+        layout.pure_paths().to_last_hidden().to_string(),
+        time(flow.median),
+        format!("{} to {}", time(flow.min), time(flow.max)),
+        if summary.fewest_steps().is_finite() { summary.fewest_steps().to_string() } else { "never".to_owned() },
+        summary.best_rate.map_or_else(|| "-".to_owned(), |best| ranking.settings().rates[best].to_string()),
+        class.descent_rank.to_string(),
+    ]
 }

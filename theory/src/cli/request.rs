@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use connection_layout::{Direction, Layout, MAX_ENUMERATED_DEPTH};
+use connection_layout::{Direction, Layout};
 use nalgebra::DMatrix;
 
 use super::args::{FlowArgs, LawArg, ScopeArg};
@@ -176,17 +176,5 @@ pub fn above(flag: &str, value: f64, bound: f64) -> Result<()> {
 /// If it is.
 pub fn at_least(flag: &str, value: f64, bound: f64) -> Result<()> {
     ensure!(value.is_finite() && value >= bound, "{flag} {value}: expected a finite number of at least {bound}");
-    Ok(())
-}
-
-/// Checks that the layouts of a depth can be listed.
-///
-/// # Errors
-/// If they are too many.
-pub fn enumerable(depth: usize) -> Result<()> {
-    ensure!(
-        (1..=MAX_ENUMERATED_DEPTH).contains(&depth),
-        "--depth {depth}: layouts are listed for depths from 1 to {MAX_ENUMERATED_DEPTH}"
-    );
     Ok(())
 }

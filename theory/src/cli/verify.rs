@@ -1,7 +1,6 @@
 //! `theory verify` and `theory figures`.
 
 use std::io::{self, Write};
-use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -50,32 +49,17 @@ pub(super) fn figures(args: &FiguresArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks the groups of statements side by side and prints each as soon as it and those before it are done.
+/// Checks the groups of statements one after another, each on all cores, and prints it as soon as it is done.
 fn check_all(seed: u64) -> Result<Vec<Finding>> {
-    let bar = progress(STATEMENTS.len(), "checking");
-    let (sender, receiver) = mpsc::channel();
-    let mut waiting: Vec<Option<Vec<Finding>>> = STATEMENTS.iter().map(|_| None).collect();
+    let bar = progress(STATEMENTS.len() as u64, "checking");
     let mut findings = Vec::new();
-    rayon::in_place_scope(|scope| -> Result<()> {
-        for (index, group) in STATEMENTS.iter().enumerate() {
-            let sender = sender.clone();
-            // The receiver is gone only when printing has failed; then nobody wants the result.
-            scope.spawn(move |_| drop(sender.send((index, (group.verify)(seed)))));
-        }
-        drop(sender);
-        let mut next = 0;
-        for (index, found) in receiver {
-            waiting[index] = Some(found);
-            while let Some(found) = waiting.get_mut(next).and_then(Option::take) {
-                let text = table(STATEMENTS[next].title, &found);
-                bar.suspend(|| io::stdout().lock().write_all(text.as_bytes())).context("output")?;
-                findings.extend(found);
-                next += 1;
-            }
-            bar.inc(1);
-        }
-        Ok(())
-    })?;
+    for group in STATEMENTS {
+        let found = (group.verify)(seed);
+        let text = table(group.title, &found);
+        bar.suspend(|| io::stdout().lock().write_all(text.as_bytes())).context("output")?;
+        findings.extend(found);
+        bar.inc(1);
+    }
     bar.finish_and_clear();
     Ok(findings)
 }
@@ -108,7 +92,7 @@ fn csv(findings: &[Finding]) -> Result<Vec<u8>> {
 }
 
 fn draw(directory: &NewDirectory, seed: u64) -> Result<()> {
-    let bar = progress(figures::FIGURES.len(), "drawing");
+    let bar = progress(figures::FIGURES.len() as u64, "drawing");
     let folder = directory.staging().join("figures");
     for figure in figures::FIGURES {
         let saved = (figure.draw)(seed, &folder).with_context(|| format!("figure {}", figure.name))?;
@@ -122,9 +106,9 @@ fn draw(directory: &NewDirectory, seed: u64) -> Result<()> {
 }
 
 /// A bar for work that takes seconds; silent where the error output is no terminal.
-pub(super) fn progress(length: usize, what: &'static str) -> ProgressBar {
+pub(super) fn progress(length: u64, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {elapsed}");
-    let bar = ProgressBar::new(length as u64).with_message(what);
+    let bar = ProgressBar::new(length).with_message(what);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

@@ -1,11 +1,16 @@
 //! The figures, each a function of a seed.
 
+mod coefficients;
 mod losses;
+mod ranking;
+mod rates;
 
 use std::path::Path;
 
 use anyhow::Result;
 use plotting::Saved;
+
+use crate::network::Scope::{HiddenOnly, WithOutput};
 
 /// A figure.
 #[derive(Clone, Copy, Debug)]
@@ -20,4 +25,19 @@ pub struct NamedFigure {
 pub const FIGURES: &[NamedFigure] = &[
     NamedFigure { name: "loss-3-layers", draw: |seed, folder| losses::three_layers(seed, folder, "loss-3-layers") },
     NamedFigure { name: "loss-4-layers", draw: |seed, folder| losses::four_layers(seed, folder, "loss-4-layers") },
+    NamedFigure { name: "slopes", draw: |_, folder| rates::slopes(folder, "slopes") },
+    NamedFigure { name: "alpha-squared", draw: |seed, folder| rates::alpha_squared(seed, folder, "alpha-squared") },
+    NamedFigure { name: "ranking", draw: |seed, folder| ranking::ranking(seed, folder, "ranking") },
+    NamedFigure {
+        name: "learned-3-layers",
+        draw: |seed, folder| coefficients::coefficients(3, HiddenOnly, 3.0, seed, folder, "learned-3-layers"),
+    },
+    NamedFigure {
+        name: "learned-4-layers",
+        draw: |seed, folder| coefficients::coefficients(4, HiddenOnly, 3.0, seed, folder, "learned-4-layers"),
+    },
+    NamedFigure {
+        name: "learned-3-layers-output",
+        draw: |seed, folder| coefficients::coefficients(3, WithOutput, 6.0, seed, folder, "learned-3-layers-output"),
+    },
 ];

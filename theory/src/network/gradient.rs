@@ -1,13 +1,13 @@
 //! Loss and gradient of a problem: the inner loop of everything that trains.
 
-use nalgebra::{Const, Dyn};
-use pulp::{Arch, NullaryFnOnce};
+use nalgebra::{Const, DMatrix, Dyn};
+use pulp::{Arch, Simd, WithSimd};
 
-use super::matmul::Width;
+use super::matmul::{self, Width, combine, dot, subtract};
 use super::problem::Problem;
 use super::weights::Weights;
 
-/// Evaluates loss and gradient of one problem, `3 K - 3` matrix products a time.
+/// Evaluates loss and gradient of one problem, `3 K - 2` matrix products a time.
 ///
 /// All memory is allocated once. Widths 1 to 8 run on code that was compiled for the width; the CPU's widest vector
 /// instructions are chosen at run time and do not change a bit of the result.
@@ -33,10 +33,19 @@ pub struct Gradient {
     problem: Problem,
     arch: Arch,
     kernel: fn(&mut Self, &[f64], Option<&mut [f64]>) -> f64,
-    /// `A_0..A_K` and the derivatives `G_0..G_K` with respect to them; `A_0` and `G_0` are not used.
+    /// All matrices from here on are padded. `W_1..W_K` and their transposes.
+    weights: Vec<f64>,
+    transposes: Vec<f64>,
+    /// `A_0..A_K` and the derivatives `G_0..G_K` with respect to them; `G_0` is not used.
     states: Vec<f64>,
     slopes: Vec<f64>,
     scratch: Vec<f64>,
+    target: Vec<f64>,
+    gram: Option<Vec<f64>>,
+    /// For each node, its incoming edges with the places of their sources among the states.
+    incoming: Vec<Vec<(usize, usize)>>,
+    /// For each node, its outgoing edges with the places of their targets among the slopes after its own.
+    outgoing: Vec<Vec<(usize, usize)>>,
     coefficients: Vec<f64>,
     coefficient_slopes: Vec<f64>,
 }
@@ -44,7 +53,25 @@ pub struct Gradient {
 impl Gradient {
     /// Allocates what evaluations need.
     pub fn new(problem: &Problem) -> Self {
-        let (size, edges) = (problem.width() * problem.width(), problem.net().wiring().edges.len());
+        let (d, edges) = (problem.width(), problem.net().wiring().edges.len());
+        let (stride, depth) = (matmul::stride(d), problem.depth());
+        let size = d * stride;
+        let padded = |matrix: &DMatrix<f64>| {
+            let mut padded = vec![0.0; size];
+            padded
+                .chunks_mut(stride)
+                .zip(matrix.as_slice().chunks(d))
+                .for_each(|(to, from)| to[..d].copy_from_slice(from));
+            padded
+        };
+        let mut states = vec![0.0; (depth + 1) * size];
+        states[..size].copy_from_slice(&padded(&DMatrix::identity(d, d)));
+        let mut incoming = vec![Vec::new(); depth + 1];
+        let mut outgoing = vec![Vec::new(); depth + 1];
+        for (index, edge) in problem.net().wiring().edges.iter().enumerate() {
+            incoming[edge.target].push((index, edge.source * size));
+            outgoing[edge.source].push((index, (edge.target - edge.source - 1) * size));
+        }
         let kernel = match problem.width() {
             1 => |g: &mut Self, w: &[f64], out: Option<&mut [f64]>| g.dispatch(Const::<1>, w, out),
             2 => |g: &mut Self, w: &[f64], out: Option<&mut [f64]>| g.dispatch(Const::<2>, w, out),
@@ -60,9 +87,15 @@ impl Gradient {
             problem: problem.clone(),
             arch: Arch::new(),
             kernel,
-            states: vec![0.0; (problem.depth() + 1) * size],
-            slopes: vec![0.0; (problem.depth() + 1) * size],
+            weights: vec![0.0; depth * size],
+            transposes: vec![0.0; depth * size],
+            states,
+            slopes: vec![0.0; (depth + 1) * size],
             scratch: vec![0.0; size],
+            target: padded(problem.target().map()),
+            gram: problem.target().gram().map(padded),
+            incoming,
+            outgoing,
             coefficients: vec![0.0; edges],
             coefficient_slopes: vec![0.0; edges],
         }
@@ -107,91 +140,75 @@ impl Gradient {
     }
 
     #[inline(always)]
-    fn run<W: Width>(&mut self, width: W, weights: &[f64], gradient: Option<&mut [f64]>) -> f64 {
-        let size = width.get() * width.get();
-        let logits = &weights[self.problem.depth() * size..];
+    fn run<S: Simd, W: Width>(&mut self, simd: S, width: W, weights: &[f64], gradient: Option<&mut [f64]>) -> f64 {
+        let (compact, depth) = (width.get() * width.get(), self.problem.depth());
+        let (matrices, logits) = weights.split_at(depth * compact);
         self.problem.net().wiring().coefficients(logits, &mut self.coefficients);
-        self.forward(width, weights);
-        let loss = self.output_slope(width);
+        width.pad(simd, matrices, &mut self.weights);
+        self.forward(simd, width);
+        let loss = self.output_slope(simd, width);
         if let Some(gradient) = gradient {
-            self.backward(width, weights, gradient);
+            for (from, to) in matrices.chunks_exact(compact).zip(self.transposes.chunks_exact_mut(width.size())).skip(1)
+            {
+                width.pad_transposed(from, to);
+            }
+            self.backward(simd, width, gradient);
         }
         loss
     }
 
     #[inline(always)]
-    fn forward<W: Width>(&mut self, width: W, weights: &[f64]) {
-        let (d, size) = (width.get(), width.get() * width.get());
-        let wiring = self.problem.net().wiring();
+    fn forward<S: Simd, W: Width>(&mut self, simd: S, width: W) {
+        let size = width.size();
         for layer in 1..=self.problem.depth() {
             let (earlier, state) = self.states.split_at_mut(layer * size);
             let state = &mut state[..size];
-            let weight = &weights[(layer - 1) * size..][..size];
-            if layer == 1 {
-                state.copy_from_slice(weight);
-            } else {
-                width.multiply::<false, false>(weight, &earlier[(layer - 1) * size..], state);
-            }
-            for edge in wiring.incoming[layer].clone() {
-                let coefficient = self.coefficients[edge];
-                match wiring.edges[edge].source {
-                    0 => (0..d).for_each(|i| state[i * d + i] += coefficient),
-                    source => add(coefficient, &earlier[source * size..][..size], state),
-                }
-            }
+            let weight = &self.weights[(layer - 1) * size..][..size];
+            combine(simd, &self.incoming[layer], &self.coefficients, earlier, state);
+            width.multiply::<S, false, true>(simd, weight, &earlier[(layer - 1) * size..], state);
         }
     }
 
     /// Writes the derivative with respect to the end-to-end map and returns the loss.
     #[inline(always)]
-    fn output_slope<W: Width>(&mut self, width: W) -> f64 {
-        let size = width.get() * width.get();
+    fn output_slope<S: Simd, W: Width>(&mut self, simd: S, width: W) -> f64 {
+        let size = width.size();
         let last = self.problem.depth() * size;
-        let (map, slope) = (&self.states[last..][..size], &mut self.slopes[last..][..size]);
-        let target = self.problem.target();
-        for ((slope, map), best) in slope.iter_mut().zip(map).zip(target.map().as_slice()) {
-            *slope = map - best;
-        }
-        let Some(gram) = target.gram() else { return 0.5 * dot(slope, slope) };
+        let slope = &mut self.slopes[last..][..size];
+        subtract(simd, &self.states[last..][..size], &self.target, slope);
+        let Some(gram) = &self.gram else { return 0.5 * dot(simd, slope, slope) };
         self.scratch.copy_from_slice(slope);
-        width.multiply::<false, false>(&self.scratch, gram.as_slice(), slope);
-        0.5 * dot(&self.scratch, slope)
+        width.multiply::<S, false, false>(simd, &self.scratch, gram, slope);
+        0.5 * dot(simd, &self.scratch, slope)
     }
 
     #[inline(always)]
-    fn backward<W: Width>(&mut self, width: W, weights: &[f64], gradient: &mut [f64]) {
-        let (d, size) = (width.get(), width.get() * width.get());
+    fn backward<S: Simd, W: Width>(&mut self, simd: S, width: W, gradient: &mut [f64]) {
+        let (compact, size) = (width.get() * width.get(), width.size());
         let depth = self.problem.depth();
         let wiring = self.problem.net().wiring();
-        let learned = wiring.learned.is_some();
-        self.slopes[..depth * size].fill(0.0);
         for layer in (1..=depth).rev() {
-            let (earlier, slope) = self.slopes.split_at_mut(layer * size);
-            let slope = &slope[..size];
-            let weight = &weights[(layer - 1) * size..][..size];
-            let out = &mut gradient[(layer - 1) * size..][..size];
-            for edge in wiring.incoming[layer].clone() {
-                let source = wiring.edges[edge].source;
-                if learned {
-                    self.coefficient_slopes[edge] = match source {
-                        0 => (0..d).map(|i| slope[i * d + i]).sum(),
-                        _ => dot(slope, &self.states[source * size..][..size]),
-                    };
-                }
-                if source > 0 {
-                    add(self.coefficients[edge], slope, &mut earlier[source * size..][..size]);
+            let (earlier, later) = self.slopes.split_at_mut(layer * size);
+            let slope = &later[..size];
+            if wiring.learned.is_some() {
+                for edge in wiring.incoming[layer].clone() {
+                    let state = &self.states[wiring.edges[edge].source * size..][..size];
+                    self.coefficient_slopes[edge] = dot(simd, slope, state);
                 }
             }
+            let out = &mut gradient[(layer - 1) * compact..][..compact];
             if layer == 1 {
-                out.copy_from_slice(slope);
-            } else {
-                let before = (layer - 1) * size;
-                width.multiply::<true, false>(slope, &self.states[before..], out);
-                width.transpose(weight, &mut self.scratch);
-                width.multiply::<false, true>(&self.scratch, slope, &mut earlier[before..][..size]);
+                width.compact(simd, slope, out);
+                break;
             }
+            let before = (layer - 1) * size;
+            width.multiply::<S, true, false>(simd, slope, &self.states[before..], &mut self.scratch);
+            width.compact(simd, &self.scratch, out);
+            let next = &mut earlier[before..][..size];
+            combine(simd, &self.outgoing[layer - 1], &self.coefficients, later, next);
+            width.multiply::<S, false, true>(simd, &self.transposes[before..], slope, next);
         }
-        wiring.logit_gradient(&self.coefficients, &self.coefficient_slopes, &mut gradient[depth * size..]);
+        wiring.logit_gradient(&self.coefficients, &self.coefficient_slopes, &mut gradient[depth * compact..]);
     }
 }
 
@@ -203,33 +220,11 @@ struct Evaluation<'a, W> {
     gradient: Option<&'a mut [f64]>,
 }
 
-impl<W: Width> NullaryFnOnce for Evaluation<'_, W> {
+impl<W: Width> WithSimd for Evaluation<'_, W> {
     type Output = f64;
 
     #[inline(always)]
-    fn call(self) -> f64 {
-        self.gradient_of.run(self.width, self.weights, self.gradient)
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        self.gradient_of.run(simd, self.width, self.weights, self.gradient)
     }
-}
-
-/// `y += a x`
-#[inline(always)]
-fn add(a: f64, x: &[f64], y: &mut [f64]) {
-    for (y, x) in y.iter_mut().zip(x) {
-        *y += a * x;
-    }
-}
-
-/// The sum of products, in eight interleaved sums so that it can be vectorised.
-#[inline(always)]
-fn dot(x: &[f64], y: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let (x_chunks, y_chunks) = (x.chunks_exact(8), y.chunks_exact(8));
-    let rest: f64 = x_chunks.remainder().iter().zip(y_chunks.remainder()).map(|(x, y)| x * y).sum();
-    for (x, y) in x_chunks.zip(y_chunks) {
-        for i in 0..8 {
-            sums[i] += x[i] * y[i];
-        }
-    }
-    sums.iter().sum::<f64>() + rest
 }

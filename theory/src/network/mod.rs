@@ -10,6 +10,7 @@ mod end_to_end;
 mod gradient;
 mod matmul;
 mod problem;
+mod svd;
 mod target;
 mod weights;
 
@@ -17,5 +18,6 @@ pub use connections::{Connections, Scope, Softmax};
 pub use end_to_end::EndToEnd;
 pub use gradient::Gradient;
 pub use problem::{LinearNet, Problem, ProblemError};
+pub(crate) use svd::Svd;
 pub use target::{Target, TargetError};
 pub use weights::Weights;

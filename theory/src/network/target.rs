@@ -3,6 +3,8 @@
 use nalgebra::{DMatrix, DVector};
 use thiserror::Error;
 
+use super::svd::pseudo_inverse;
+
 /// Why data cannot be a training target.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TargetError {
@@ -80,11 +82,7 @@ impl Target {
         }
         finite("inputs", inputs)?;
         finite("outputs", outputs)?;
-        let svd = inputs.clone().svd(true, true);
-        let smallest = 1e-12 * svd.singular_values.amax();
-        // Only a missing factor is an error here, and both were asked for.
-        let inverse = svd.pseudo_inverse(smallest).unwrap_or_else(|_| DMatrix::zeros(inputs.ncols(), inputs.nrows()));
-        let map = outputs * inverse;
+        let map = outputs * pseudo_inverse(inputs, 1e-12);
         let floor = 0.5 * (&map * inputs - outputs).norm_squared();
         Ok(Self { map, gram: Some(inputs * inputs.transpose()), floor })
     }

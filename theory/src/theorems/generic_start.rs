@@ -1,0 +1,168 @@
+//! What `0:1` does off the family on which it is sublinear: it converges exponentially, or stalls.
+//!
+//! The power law needs layers 2 to K that are balanced in the directions of the zero singular values. Gaussian weights
+//! of size eps leave them unbalanced by some `eps²`. For K = 3 the smaller of `w_2, w_3` then dies while the square of
+//! the other one stays at the order of `eps²`, and so does the rate.
+
+use connection_layout::Layout;
+use nalgebra::{DMatrix, DVector};
+use rayon::prelude::*;
+
+use super::decay::Decay;
+use super::hypothesis::{self, HypothesisError};
+use super::measure::{exponent, largest, median, smallest};
+use crate::flow::{Ending, FlowSettings, GradientFlow, Tolerance};
+use crate::network::{Problem, Weights};
+use crate::{Draw, Finding, Source, TargetLaw, Verdict};
+
+/// How `0:1` ends from Gaussian weights: its local rate `-L'/L` when the loss is 1e-8, and when it is 1e-12, of the
+/// target's scale. Equal rates mean exponential convergence; along a power law the second is far smaller.
+///
+/// `None` when the loss does not get there by `until_time`.
+pub fn late_rates(problem: &Problem, weights: &Weights, until_time: f64) -> Option<(f64, f64)> {
+    let scale = problem.target().scale();
+    let settings =
+        FlowSettings { until_loss: 1e-12 * scale, until_time, tolerance: Tolerance::FINE, ..FlowSettings::default() };
+    let mut early = None;
+    let mut late = f64::NAN;
+    let outcome = GradientFlow::new(problem, settings).run(weights, |point, _| {
+        late = -point.slope / point.loss;
+        if point.loss <= 1e-8 * scale {
+            early.get_or_insert(late);
+        }
+    });
+    (outcome.ending == Ending::Reached).then(|| early.map(|early| (early, late)))?
+}
+
+/// Weights from which `0:1` never fits an invertible target: those of the family, with the smallest singular value's
+/// mode reversed. The product of the balanced layers 2 to K cannot change the sign of its determinant, so the mode dies
+/// and the loss stays above `1/2 sigma_min(Y)²`.
+///
+/// # Errors
+///
+/// [`HypothesisError::OutOfRange`] for K < 3, an eps that is not positive, and values that are not.
+pub fn stalled_start(
+    draw: &mut Draw,
+    depth: usize,
+    epsilon: f64,
+    values: &[f64],
+) -> Result<(Problem, Weights), HypothesisError> {
+    hypothesis::expect_at_least("the depth", depth as f64, 3.0)?;
+    hypothesis::expect_below("minus eps", -epsilon, 0.0)?;
+    hypothesis::expect_below("minus the smallest singular value", -smallest(values.iter().copied()), 0.0)?;
+    let d = values.len();
+    let factors: Vec<DMatrix<f64>> = (0..depth).map(|_| draw.orthogonal(d)).collect();
+    let mut signs = DMatrix::identity(d, d);
+    let smallest = (0..d).min_by(|&i, &j| values[i].total_cmp(&values[j])).unwrap_or(0);
+    signs[(smallest, smallest)] = -1.0;
+    let last = &factors[depth - 1] * signs;
+    let target = last * DMatrix::from_diagonal(&DVector::from_column_slice(values)) * factors[0].transpose();
+    let layout = Layout::new(depth, [(0, 1)]).unwrap_or_else(|error| unreachable!("{error}"));
+    let problem = Problem::whitened(&layout, target).unwrap_or_else(|error| unreachable!("{error}"));
+    let mut weights = problem.zeros();
+    for (layer, pair) in factors.windows(2).enumerate() {
+        weights.set_layer(layer + 2, &(&pair[1] * pair[0].transpose() * epsilon));
+    }
+    Ok((problem, weights))
+}
+
+/// Checks the statements on fresh instances; part of [`sublinear::verify`](super::sublinear::verify).
+pub(super) fn findings(seed: u64) -> Vec<Finding> {
+    let gaussian = |instance: u64, depth: usize, d: usize, law: TargetLaw, epsilon: f64| {
+        let mut draw = Draw::new(seed, instance);
+        let layout = Layout::new(depth, [(0, 1)]).unwrap_or_else(|error| unreachable!("{error}"));
+        let problem = Problem::whitened(&layout, draw.target(law, d)).unwrap_or_else(|error| unreachable!("{error}"));
+        let weights = draw.weights(&problem, epsilon);
+        late_rates(&problem, &weights, 2e4)
+    };
+    let invertible: Vec<Option<(f64, f64)>> = (0..40)
+        .into_par_iter()
+        .map(|i| gaussian(1000 + i, 3 + i as usize % 2, 2 + i as usize / 2 % 2, TargetLaw::Gaussian, 0.2))
+        .collect();
+    let converged: Vec<f64> = invertible.iter().flatten().map(|(early, late)| late / early).collect();
+    let steady = median(converged.iter().copied());
+    // The same target and direction of the weights at every size; the slowest instances do not end in time.
+    let sizes = [0.2, 0.1, 0.05];
+    let singular: Vec<(f64, f64)> = (2000..2030_u64)
+        .into_par_iter()
+        .filter_map(|i| {
+            let rates: Option<Vec<(f64, f64)>> =
+                sizes.iter().map(|&epsilon| gaussian(i, 3, 2, TargetLaw::Singular, epsilon)).collect();
+            let rates = rates?;
+            let settled = median(rates.iter().map(|(early, late)| late / early));
+            Some((exponent(sizes.into_iter().zip(rates.iter().map(|rate| rate.1))), settled))
+        })
+        .collect();
+    let power = median(singular.iter().map(|run| run.0));
+    let settled = median(singular.iter().map(|run| run.1));
+    let stalls: Vec<f64> = (0..20)
+        .into_par_iter()
+        .map(|i| {
+            let mut draw = Draw::new(seed, 3000 + i);
+            let (depth, d) = (4 + draw.below(2), 1 + draw.below(4));
+            let values: Vec<f64> = (0..d).map(|_| draw.uniform(0.5, 2.0)).collect();
+            let least = smallest(values.iter().copied());
+            let (problem, weights) =
+                stalled_start(&mut draw, depth, 0.5, &values).unwrap_or_else(|error| unreachable!("{error}"));
+            Decay::follow(&problem, &weights, |_, _| ()).outcome().loss / (0.5 * least * least)
+        })
+        .collect();
+    let (low, high) = (smallest(stalls.iter().copied()), largest(stalls.iter().copied()));
+    vec![
+        Finding {
+            section: 2,
+            source: Source::Measured,
+            statement: "0:1 is sublinear for generic Y and weights (K = 3, 4)".into(),
+            measured: format!("{}/{} exponential, rates x{steady:.2}", converged.len(), invertible.len()),
+            bound: "power law: x.01, x.002".into(),
+            verdict: Verdict::refuted_if(steady > 0.9 && converged.len() * 10 >= invertible.len() * 8),
+        },
+        Finding {
+            section: 2,
+            source: Source::Measured,
+            statement: "0:1 is sublinear for singular Y, generic weights (K = 3)".into(),
+            measured: format!("rates x{settled:.2}, ~ eps^{power:.2}, {} runs", singular.len()),
+            bound: "power law: rates x.01".into(),
+            verdict: Verdict::refuted_if((power - 2.0).abs() < 0.3 && settled > 0.9),
+        },
+        Finding {
+            section: 2,
+            source: Source::Proved,
+            statement: "0:1, invertible Y, one mode reversed: stalls (K = 4, 5)".into(),
+            measured: format!("L(100) / bound {low:.4} to {high:.4}"),
+            bound: ">= 1, of 1/2 sigma_min^2".into(),
+            verdict: Verdict::holds_if(low >= 1.0 - 1e-9),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theorems::sublinear::SublinearFamily;
+
+    #[test]
+    fn gaussian_weights_get_there_and_the_family_does_not() {
+        let mut draw = Draw::new(7, 0);
+        let member = SublinearFamily::random(&mut draw, 3, 0.5, &[0.0, 1.0]).unwrap();
+        let problem = member.problem();
+        assert_eq!(late_rates(&problem, &member.weights(), 1e3), None);
+        let (early, late) = late_rates(&problem, &draw.weights(&problem, 0.5), 1e3).unwrap();
+        assert!((late / early - 1.0).abs() < 0.01, "{early} {late}");
+    }
+
+    #[test]
+    fn a_loss_that_is_not_reached_has_no_rates() {
+        let (problem, weights) = stalled_start(&mut Draw::new(7, 1), 4, 0.5, &[1.0, 2.0]).unwrap();
+        assert_eq!(late_rates(&problem, &weights, 50.0), None);
+    }
+
+    #[test]
+    fn a_stall_is_at_the_smallest_singular_value() {
+        let (problem, weights) = stalled_start(&mut Draw::new(7, 2), 4, 0.6, &[1.5, 0.8, 2.0]).unwrap();
+        let loss = Decay::follow(&problem, &weights, |_, _| ()).outcome().loss;
+        assert!((0.32..0.321).contains(&loss), "{loss}");
+        assert!(stalled_start(&mut Draw::new(7, 2), 4, 0.6, &[1.5, 0.0]).is_err());
+        assert!(stalled_start(&mut Draw::new(7, 2), 2, 0.6, &[1.5]).is_err());
+    }
+}
