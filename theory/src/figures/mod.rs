@@ -30,14 +30,14 @@ pub const FIGURES: &[NamedFigure] = &[
     NamedFigure { name: "ranking", draw: |seed, folder| ranking::ranking(seed, folder, "ranking") },
     NamedFigure {
         name: "learned-3-layers",
-        draw: |seed, folder| coefficients::coefficients(3, HiddenOnly, 3.0, seed, folder, "learned-3-layers"),
+        draw: |seed, folder| coefficients::coefficients(3, HiddenOnly, 1.0, seed, folder, "learned-3-layers"),
     },
     NamedFigure {
         name: "learned-4-layers",
-        draw: |seed, folder| coefficients::coefficients(4, HiddenOnly, 3.0, seed, folder, "learned-4-layers"),
+        draw: |seed, folder| coefficients::coefficients(4, HiddenOnly, 1.0, seed, folder, "learned-4-layers"),
     },
     NamedFigure {
         name: "learned-3-layers-output",
-        draw: |seed, folder| coefficients::coefficients(3, WithOutput, 6.0, seed, folder, "learned-3-layers-output"),
+        draw: |seed, folder| coefficients::coefficients(3, WithOutput, 0.12, seed, folder, "learned-3-layers-output"),
     },
 ];

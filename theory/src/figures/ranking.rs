@@ -52,7 +52,7 @@ pub(super) fn ranking(seed: u64, folder: &Path, name: &str) -> Result<Saved> {
         let series = Series::scatter(format!("{text} (flow rank {rank})"), [point]);
         chart = chart.series(series.color(plotting::arm_color([1, 3, 0, 1, 3, 0][index])).marker(marker));
     }
-    for ((name, points), arm) in groups.into_iter().zip([2, 5, 4, 0]) {
+    for ((name, points), arm) in groups.into_iter().zip([2, 5, 4, 0]).filter(|((_, points), _)| !points.is_empty()) {
         chart =
             chart.series(Series::scatter(format!("{name} ({})", points.len()), points).arm(arm).marker(Marker::Circle));
     }
