@@ -50,7 +50,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Holds => "holds",
-            Self::Refuted => "refuted, as known",
+            Self::Refuted => "refuted",
             Self::Fails => "FAILS",
         })
     }

@@ -65,18 +65,12 @@ fn check_all(seed: u64) -> Result<Vec<Finding>> {
 }
 
 fn table(title: &str, findings: &[Finding]) -> String {
-    let mut table = Table::new([title, "source", "measured", "expected", "verdict"]);
-    for column in 0..5 {
+    let mut table = Table::new([title, "measured", "expected", "verdict"]);
+    for column in 0..4 {
         table = table.align(column, Align::Left);
     }
     for f in findings {
-        table.push([
-            f.statement.clone(),
-            f.source.to_string(),
-            f.measured.clone(),
-            f.bound.clone(),
-            f.verdict.to_string(),
-        ]);
+        table.push([f.statement.clone(), f.measured.clone(), f.bound.clone(), f.verdict.to_string()]);
     }
     format!("{}\n", table.to_text())
 }
