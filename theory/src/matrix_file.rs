@@ -1,7 +1,7 @@
 //! Matrices in text files: a row a line, numbers separated by blanks or commas, `#` before a comment.
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use nalgebra::DMatrix;
@@ -64,8 +64,8 @@ pub enum MatrixProblem {
     #[error("this byte is not UTF-8: expected a text file of numbers")]
     NotText,
     /// Too large to be meant.
-    #[error("the file has {0} bytes: matrices of up to {max} MB are read", max = MOST_BYTES >> 20)]
-    TooLarge(u64),
+    #[error("the file is too large: matrices of up to {max} MB are read", max = MOST_BYTES >> 20)]
+    TooLarge,
 }
 
 /// Reads a matrix of any shape.
@@ -76,11 +76,13 @@ pub enum MatrixProblem {
 pub fn read(path: &Path) -> Result<DMatrix<f64>, MatrixFileError> {
     let fail = |source| MatrixFileError::Io { path: path.to_owned(), source };
     let text_error = |(line, column, problem)| MatrixFileError::Text { path: path.to_owned(), line, column, problem };
-    let metadata = fs::metadata(path).map_err(fail)?;
-    if metadata.is_file() && metadata.len() > MOST_BYTES {
-        return Err(text_error((1, 1, MatrixProblem::TooLarge(metadata.len()))));
+    let file = File::open(path).map_err(fail)?;
+    let mut bytes = Vec::new();
+    // A limit on what is read, and not on what the file system says: a device or a pipe has no size.
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(text_error((1, 1, MatrixProblem::TooLarge)));
     }
-    let bytes = fs::read(path).map_err(fail)?;
     match std::str::from_utf8(&bytes) {
         Ok(text) => parse(text.strip_prefix('\u{feff}').unwrap_or(text)).map_err(text_error),
         Err(error) => {
@@ -118,30 +120,32 @@ fn parse(text: &str) -> Result<DMatrix<f64>, Place> {
 }
 
 fn parse_row(content: &str) -> Result<Vec<f64>, (usize, MatrixProblem)> {
-    let column = |byte: usize| content[..byte].chars().count() + 1;
+    // Counted only for a message: a row may hold millions of numbers.
+    let place = |byte: usize, problem| (content[..byte].chars().count() + 1, problem);
     let mut row = Vec::new();
     // With a comma anywhere in the line, every field between commas has to hold numbers.
     let mut start = 0;
     for field in content.split(',') {
-        let mut found = false;
+        let before = row.len();
         let mut offset = start;
         for word in field.split_inclusive(char::is_whitespace) {
             let number = word.trim();
             if !number.is_empty() {
-                found = true;
-                let at = column(offset + word.find(number).unwrap_or(0));
+                let at = offset + word.find(number).unwrap_or(0);
                 match number.parse::<f64>() {
                     Ok(value) if value.is_finite() => row.push(value),
-                    Ok(_) => return Err((at, MatrixProblem::NotFinite(shown(number)))),
-                    Err(_) => return Err((at, MatrixProblem::NotANumber(shown(number)))),
+                    Ok(_) => return Err(place(at, MatrixProblem::NotFinite(shown(number)))),
+                    Err(_) => return Err(place(at, MatrixProblem::NotANumber(shown(number)))),
                 }
             }
             offset += word.len();
         }
-        start += field.len() + 1;
-        if !found {
-            return Err((column((start - 1).min(content.len() - 1)), MatrixProblem::Missing));
+        let end = start + field.len();
+        if row.len() == before {
+            // The comma after the empty field, or the one before it at the end of the line.
+            return Err(place(if end < content.len() { end } else { start - 1 }, MatrixProblem::Missing));
         }
+        start = end + 1;
     }
     Ok(row)
 }
@@ -158,6 +162,8 @@ fn shown(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+
+    use std::fs;
 
     use super::*;
 
@@ -183,6 +189,9 @@ mod tests {
         expect!["1:4: a number is missing at this comma"].assert_eq(&problem("1,2,"));
         expect!["1:1: the file holds no numbers: expected a row a line, numbers separated by blanks or commas"]
             .assert_eq(&problem("\n# nothing\n"));
+        expect!["1:2: a number is missing at this comma"].assert_eq(&problem("1,\u{3000}"));
+        expect!["1:4: a number is missing at this comma"].assert_eq(&problem("1,2,\u{a0}"));
+        expect!["1:1: a number is missing at this comma"].assert_eq(&problem(","));
         expect!["1:5: `1·2` is not a number"].assert_eq(&problem("1 1 1·2"));
     }
 

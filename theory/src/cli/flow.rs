@@ -10,7 +10,7 @@ use plotting::Table;
 
 use super::Failure;
 use super::args::FlowArgs;
-use super::output::{refuse_existing, write_new};
+use super::output::NewFile;
 use super::request::{self, FlowRequest, Method};
 use crate::flow::{Descent, Ending, GradientFlow, NOISE_FLOOR, Point};
 use crate::network::{Connections, Problem, Scope, Softmax, Weights};
@@ -30,19 +30,26 @@ struct Record {
 
 pub(super) fn flow(args: &FlowArgs) -> Result<(), Failure> {
     let request = request::flow(args).map_err(Failure::Usage)?;
-    if let Some(csv) = &args.csv {
-        refuse_existing(csv).map_err(Failure::Usage)?;
-    }
-    let record = train(&request);
-    print(&mut io::stdout().lock(), args, &request, &record)?;
-    if let Some(path) = &args.csv {
-        write_new(path, &csv(&request, &record)?)?;
-        writeln!(io::stdout(), "wrote {}", path.display()).context("output")?;
+    let csv = args.csv.as_deref().map(NewFile::begin).transpose().map_err(Failure::Usage)?;
+    let record = train(&request, csv.is_some());
+    // The file first: a reader of the output may be gone by now.
+    let written = match csv {
+        None => None,
+        Some(mut file) => {
+            write_csv(&request, &record, file.writer())?;
+            Some(file.finish()?)
+        }
+    };
+    let mut out = io::stdout().lock();
+    print(&mut out, args, &request, &record)?;
+    if let Some(path) = written {
+        writeln!(out, "wrote {}", path.display()).context("output")?;
     }
     Ok(())
 }
 
-fn train(request: &FlowRequest) -> Record {
+/// Trains, and keeps the loss of every step; the coefficients too where a file will take them.
+fn train(request: &FlowRequest, with_shares: bool) -> Record {
     let bar = ProgressBar::new_spinner().with_style(
         ProgressStyle::with_template("{spinner} {msg} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
     );
@@ -52,7 +59,7 @@ fn train(request: &FlowRequest) -> Record {
     let mut rows: Vec<(f64, f64, Vec<f64>)> = Vec::new();
     let scale = request.unit;
     let mut keep = |time: f64, loss: f64, weights: &[f64]| {
-        let shares = if learned { shares(problem, weights) } else { Vec::new() };
+        let shares = if learned && with_shares { shares(problem, weights) } else { Vec::new() };
         rows.push((time, loss, shares));
         if rows.len().is_multiple_of(64) {
             bar.set_message(format!("{time:.4}: relative loss {:.2e}", loss / scale));
@@ -168,12 +175,16 @@ fn decades(request: &FlowRequest, record: &Record) -> Table {
         }
         let Some(index) = record.rows.iter().position(|row| row.1 <= level) else { break };
         let (time, loss) = crossing(&record.rows, index, level, clock == "time");
-        let rate = if time > last.0 { format!("{:.3}", (last.1 / loss).ln() / (time - last.0)) } else { String::new() };
+        let rate = if time > last.0 { rate((last.1 / loss).ln() / (time - last.0)) } else { String::new() };
         let time_text = if clock == "time" { format!("{time:.4}") } else { format!("{time}") };
         table.push([format!("1e-{decade}"), time_text, rate]);
         last = (time, loss);
     }
     table
+}
+
+fn rate(value: f64) -> String {
+    if value < 1e6 { format!("{value:.3}") } else { format!("{value:.3e}") }
 }
 
 /// Where the loss passed the level: between two steps of a flow, at a step of a descent.
@@ -212,11 +223,10 @@ fn learned(problem: &Problem, coefficients: &Coefficients) -> String {
     format!("{}the shortcuts above 1/2: {}", table.to_text(), coefficients.layout_above(0.5))
 }
 
-fn csv(request: &FlowRequest, record: &Record) -> Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+fn write_csv(request: &FlowRequest, record: &Record, to: impl Write) -> Result<()> {
+    let mut writer = csv::Writer::from_writer(to);
     let mut header = vec!["time".to_owned(), "excess_loss".to_owned(), "relative_loss".to_owned()];
-    let net = request.problem.net();
-    if let Connections::Learned(_) = net.connections() {
+    if let Connections::Learned(_) = request.problem.net().connections() {
         let names = in_scope(&request.problem, &record.weights);
         header.extend(names.map(|(shortcut, _)| format!("p_{}_{}", shortcut.source(), shortcut.target())));
     }
@@ -225,5 +235,6 @@ fn csv(request: &FlowRequest, record: &Record) -> Result<Vec<u8>> {
         let numbers = [*time, *loss, loss / request.unit];
         writer.write_record(numbers.iter().chain(shares).map(f64::to_string))?;
     }
-    Ok(writer.into_inner().map_err(|error| error.into_error())?)
+    writer.flush()?;
+    Ok(())
 }

@@ -49,7 +49,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Whether the reader of the output has gone, as `head` does; nothing is wrong then.
+/// Whether the reader of the output has gone, as `head` does. Files are written and statements checked before, so that
+/// nothing is wrong then.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use tempfile::TempDir;
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::{NamedTempFile, TempDir};
 
 /// Where default directories are made.
 const RUNS: &str = "runs";
@@ -27,7 +27,7 @@ impl NewDirectory {
         }
         let parent = path.map_or(Path::new(RUNS), parent_of);
         fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-        let staging = tempfile::Builder::new().prefix(".theory-").tempdir_in(parent);
+        let staging = tempfile::Builder::new().prefix(".theory-").permissions(mode(0o777)).tempdir_in(parent);
         let staging = staging.with_context(|| format!("cannot write in {}", parent.display()))?;
         Ok(Self { staging, path: path.map(Path::to_owned) })
     }
@@ -43,9 +43,6 @@ impl NewDirectory {
     /// If the place is taken by now, or the directory cannot be renamed.
     pub fn finish(self) -> Result<PathBuf> {
         let staging = self.staging.keep();
-        // Temporary directories are for their owner only; this one is for everybody who may read beside it.
-        #[cfg(unix)]
-        fs::set_permissions(&staging, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         let moved = match self.path {
             Some(path) => move_new(&staging, &path).map(|()| path),
             None => (1..)
@@ -71,24 +68,52 @@ fn move_new(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).with_context(|| format!("cannot make {}", to.display()))
 }
 
-/// Writes a file that must not exist, through a temporary one beside it.
-///
-/// # Errors
-/// If the file exists or cannot be written.
-pub fn write_new(path: &Path, contents: &[u8]) -> Result<()> {
-    refuse_existing(path)?;
-    let parent = parent_of(path);
-    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    let write = || -> Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".theory-").tempfile_in(parent)?;
-        file.write_all(contents)?;
-        file.as_file().sync_all()?;
-        let file = file.persist_noclobber(path)?;
-        #[cfg(unix)]
-        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-        Ok(())
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+/// A file that takes its place when it is written.
+pub struct NewFile {
+    staging: NamedTempFile,
+    path: PathBuf,
+}
+
+impl NewFile {
+    /// Begins a file beside the place that it will take, before the work whose results it is for.
+    ///
+    /// # Errors
+    /// If `path` exists, or nothing can be written beside it.
+    pub fn begin(path: &Path) -> Result<Self> {
+        refuse_existing(path)?;
+        ensure!(path.file_name().is_some(), "{}: give the name of a file", path.display());
+        let parent = parent_of(path);
+        ensure!(parent.is_dir(), "cannot write {}: there is no folder {}", path.display(), parent.display());
+        let staging = tempfile::Builder::new().prefix(".theory-").permissions(mode(0o666)).tempfile_in(parent);
+        let staging = staging.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { staging, path: path.to_owned() })
+    }
+
+    /// Where to write.
+    pub fn writer(&mut self) -> &mut impl Write {
+        &mut self.staging
+    }
+
+    /// Puts the file in its place and returns its path.
+    ///
+    /// # Errors
+    /// If the disk is full or the place is taken by now.
+    pub fn finish(self) -> Result<PathBuf> {
+        let Self { staging, path } = self;
+        let place = || -> Result<()> {
+            staging.as_file().sync_all()?;
+            staging.persist_noclobber(&path)?;
+            Ok(())
+        };
+        place().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// The permissions of a new file or folder, less what the user's mask takes away. Temporary ones are for their owner only.
+#[cfg(unix)]
+fn mode(bits: u32) -> fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(bits)
 }
 
 /// Fails where something is.

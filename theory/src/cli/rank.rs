@@ -7,27 +7,31 @@ use plotting::{Align, Table};
 
 use super::Failure;
 use super::args::{PoolArg, RankArgs};
-use super::output::{refuse_existing, write_new};
+use super::output::NewFile;
 use super::verify::progress;
 use crate::ranking::{Class, Pool, RATES, Ranking, RankingSettings};
 
 pub(super) fn rank(args: &RankArgs) -> Result<(), Failure> {
     let settings = settings(args);
-    let runs = settings.runs().map_err(|error| Failure::Usage(error.into()))?;
     settings.check().map_err(|error| Failure::Usage(error.into()))?;
-    if let Some(csv) = &args.csv {
-        refuse_existing(csv).map_err(Failure::Usage)?;
-    }
+    let runs = settings.runs().map_err(|error| Failure::Usage(error.into()))?;
+    let csv = args.csv.as_deref().map(NewFile::begin).transpose().map_err(Failure::Usage)?;
     let bar = progress(runs, "training layouts");
     let ranking = Ranking::measure(&settings, |done| bar.set_position(done));
     bar.finish_and_clear();
     let ranking = ranking.context("ranking")?;
-    print(&mut io::stdout().lock(), &ranking, args.top).context("output")?;
-    if let Some(path) = &args.csv {
-        let mut rows = Vec::new();
-        ranking.write_csv(&mut rows).context("csv")?;
-        write_new(path, &rows)?;
-        writeln!(io::stdout(), "wrote {}", path.display()).context("output")?;
+    // The file first: a reader of the output may be gone by now.
+    let written = match csv {
+        None => None,
+        Some(mut file) => {
+            ranking.write_csv(file.writer()).context("csv")?;
+            Some(file.finish()?)
+        }
+    };
+    let mut out = io::stdout().lock();
+    print(&mut out, &ranking, args.top).context("output")?;
+    if let Some(path) = written {
+        writeln!(out, "wrote {}", path.display()).context("output")?;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Arguments that were typed, checked and turned into a problem.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use connection_layout::{Direction, Layout};
+use connection_layout::{Direction, Layout, MAX_DEPTH};
 use nalgebra::DMatrix;
 
 use super::args::{FlowArgs, LawArg, ScopeArg};
@@ -13,6 +14,10 @@ use crate::{Draw, TargetLaw, matrix_file};
 
 /// Widths beyond this take hours and gigabytes.
 const LARGEST_WIDTH: usize = 512;
+/// Weights beyond this overflow in a deep product.
+const LARGEST_INIT: f64 = 1e3;
+/// The loss of every step is kept.
+const MOST_STEPS: usize = 10_000_000;
 
 /// How a network is trained.
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +60,16 @@ impl From<LawArg> for TargetLaw {
 /// # Errors
 /// If an argument makes no sense; the message says which and why.
 pub fn flow(args: &FlowArgs) -> Result<FlowRequest> {
-    at_least("--init", args.init, 0.0)?;
-    above("--until", args.until, 0.0)?;
+    ensure!(
+        (1..=MAX_DEPTH).contains(&args.depth),
+        "--depth {}: a network has between 1 and {MAX_DEPTH} layers",
+        args.depth
+    );
+    within("--init", args.init, 0.0..=LARGEST_INIT)?;
+    within("--until", args.until, f64::MIN_POSITIVE..=1.0)?;
     above("--time", args.time, 0.0)?;
+    within("--logit-speed", args.logit_speed, 0.0..=1e6)?;
+    ensure!(args.steps <= MOST_STEPS, "--steps {}: at most {MOST_STEPS}", args.steps);
     let (connections, layout) = connections(args)?;
     let net = LinearNet::new(args.depth, connections).context("--depth")?;
     let mut draw = Draw::new(args.seed, 0);
@@ -73,7 +85,13 @@ pub fn flow(args: &FlowArgs) -> Result<FlowRequest> {
     );
     let start = draw.weights(&problem, args.init);
     let scale = problem.target().scale();
-    let unit = if scale > 0.0 { scale } else { Gradient::new(&problem).loss(start.values()) };
+    let first = Gradient::new(&problem).loss(start.values());
+    let unit = if scale > 0.0 { scale } else { first };
+    ensure!(unit > 0.0, "the loss is 0 at the start and stays there: the target is zero, or all inputs are");
+    ensure!(
+        (1e-200..=1e200).contains(&unit) && first <= 1e200 && problem.target().floor() <= 1e200,
+        "the loss of these numbers is {unit:e} for the zero map and {first:e} at the start: rescale the data, or --init"
+    );
     let until_loss = args.until * unit;
     let optimizer = match (args.gd, args.adam) {
         (Some(rate), _) => Some(("--gd", rate, Optimizer::gradient_descent(rate))),
@@ -81,17 +99,14 @@ pub fn flow(args: &FlowArgs) -> Result<FlowRequest> {
         _ => None,
     };
     let method = match optimizer {
-        None => {
-            at_least("--logit-speed", args.logit_speed, 0.0)?;
-            Method::Flow(FlowSettings {
-                until_loss,
-                until_time: args.time,
-                logit_speed: args.logit_speed,
-                ..FlowSettings::default()
-            })
-        }
+        None => Method::Flow(FlowSettings {
+            until_loss,
+            until_time: args.time,
+            logit_speed: args.logit_speed,
+            ..FlowSettings::default()
+        }),
         Some((flag, rate, optimizer)) => {
-            above(flag, rate, 0.0)?;
+            within(flag, rate, f64::MIN_POSITIVE..=1e6)?;
             let optimizer = with_logit_speed(optimizer, args.logit_speed);
             Method::Descent(DescentSettings::new(optimizer, until_loss, args.steps))
         }
@@ -110,7 +125,8 @@ fn with_logit_speed(optimizer: Optimizer, speed: f64) -> Optimizer {
 
 fn connections(args: &FlowArgs) -> Result<(Connections, Option<Layout>)> {
     if let Some(scope) = args.learned {
-        above("--tau", args.tau, 0.0)?;
+        within("--tau", args.tau, 1e-6..=1e6)?;
+        ensure!(args.depth >= 2, "--learned at --depth 1: there is nothing to choose, take 2 layers or more");
         let scope = match scope {
             ScopeArg::HiddenOnly => Scope::HiddenOnly,
             ScopeArg::WithOutput => Scope::WithOutput,
@@ -118,7 +134,8 @@ fn connections(args: &FlowArgs) -> Result<(Connections, Option<Layout>)> {
         let direction = if args.outgoing { Direction::Outgoing } else { Direction::Incoming };
         return Ok((Connections::Learned(Softmax { direction, tau: args.tau, scope }), None));
     }
-    let text = args.layout.as_deref().unwrap_or("0:K-1");
+    // At depth 1 the last hidden node is the input itself.
+    let text = args.layout.as_deref().unwrap_or(if args.depth == 1 { "none" } else { "0:K-1" });
     let layout = Layout::parse(text, args.depth).context("--layout")?;
     Ok((Connections::from(&layout), Some(layout)))
 }
@@ -136,24 +153,23 @@ fn target(args: &FlowArgs, draw: &mut Draw) -> Result<(Target, String)> {
         return Ok((Target::whitened(draw.target(law.into(), width))?, format!("{name} target")));
     }
     let path = Path::new(&args.target);
-    if !path.exists() {
-        bail!("--target {}: neither a file nor one of gaussian, singular, near-identity", args.target);
+    if matches!(path.try_exists(), Ok(false)) {
+        bail!("--target {:?}: neither a file nor one of gaussian, singular, near-identity", args.target);
     }
     let outputs = matrix_file::read(path).context("--target")?;
-    let (target, words) = match &args.inputs {
+    let width = outputs.nrows();
+    ensure!(width <= LARGEST_WIDTH, "{} has {width} rows: widths go from 1 to {LARGEST_WIDTH}", path.display());
+    if let Some(dim) = args.dim {
+        ensure!(dim == width, "--dim {dim}: {} has {width} rows; leave --dim out, or give the same", path.display());
+    }
+    Ok(match &args.inputs {
         None => (whitened(outputs, path)?, format!("target of {}", path.display())),
         Some(inputs_path) => {
             let inputs = matrix_file::read(inputs_path).context("--inputs")?;
             let words = format!("outputs of {}, inputs of {}", path.display(), inputs_path.display());
             (Target::from_data(&inputs, &outputs)?, words)
         }
-    };
-    let width = target.width();
-    ensure!(width <= LARGEST_WIDTH, "{} has width {width}: widths go from 1 to {LARGEST_WIDTH}", path.display());
-    if let Some(dim) = args.dim {
-        ensure!(dim == width, "--dim {dim}: {} has {width} rows; leave --dim out, or give the same", path.display());
-    }
-    Ok((target, words))
+    })
 }
 
 fn whitened(outputs: DMatrix<f64>, path: &Path) -> Result<Target> {
@@ -170,11 +186,16 @@ pub fn above(flag: &str, value: f64, bound: f64) -> Result<()> {
     Ok(())
 }
 
-/// Checks a number that must not be negative.
+/// Checks a number that has to lie in a range.
 ///
 /// # Errors
-/// If it is.
-pub fn at_least(flag: &str, value: f64, bound: f64) -> Result<()> {
-    ensure!(value.is_finite() && value >= bound, "{flag} {value}: expected a finite number of at least {bound}");
+/// If it does not.
+pub fn within(flag: &str, value: f64, range: RangeInclusive<f64>) -> Result<()> {
+    ensure!(
+        range.contains(&value),
+        "{flag} {value:?}: expected a number from {:?} to {:?}",
+        range.start(),
+        range.end()
+    );
     Ok(())
 }

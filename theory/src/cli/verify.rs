@@ -9,59 +9,58 @@ use plotting::{Align, Table};
 
 use super::Failure;
 use super::args::{FiguresArgs, VerifyArgs};
-use super::output::{NewDirectory, refuse_existing};
+use super::output::NewDirectory;
 use crate::statements::STATEMENTS;
 use crate::{Finding, Verdict, figures};
 
 pub(super) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
-    if let Some(out) = &args.out {
-        refuse_existing(out).map_err(Failure::Usage)?;
-    }
-    let findings = check_all(args.seed)?;
+    // Before the work: a place that cannot be written is known at once.
+    let directory =
+        if args.no_figures { None } else { Some(NewDirectory::begin(args.out.as_deref()).map_err(Failure::Usage)?) };
+    let (findings, mut printed) = check_all(args.seed);
     let failed = findings.iter().filter(|f| f.verdict == Verdict::Fails).count();
     let refuted = findings.iter().filter(|f| f.verdict == Verdict::Refuted).count();
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "{} statements: {} hold, {refuted} over-claims are refuted as docs/theory.md says, {failed} fail (seed {})",
+    let holds = findings.len() - refuted - failed;
+    let mut text = format!(
+        "{} statements: {holds} hold, {refuted} over-claims are refuted as docs/theory.md says, {failed} fail (seed {})\n",
         findings.len(),
-        findings.len() - refuted - failed,
         args.seed
-    )
-    .context("output")?;
-    if !args.no_figures {
-        let directory = NewDirectory::begin(args.out.as_deref())?;
-        std::fs::write(directory.staging().join("findings.csv"), csv(&findings)?)
-            .context("cannot write findings.csv")?;
+    );
+    if let Some(directory) = directory {
+        let path = directory.staging().join("findings.csv");
+        std::fs::write(path, csv(&findings)?).context("cannot write findings.csv")?;
         draw(&directory, args.seed)?;
-        writeln!(out, "wrote {}", directory.finish()?.display()).context("output")?;
+        text += &format!("wrote {}\n", directory.finish()?.display());
     }
-    if failed > 0 { Err(Failure::Statement) } else { Ok(()) }
+    printed = printed.and_then(|()| io::stdout().lock().write_all(text.as_bytes()));
+    if failed > 0 {
+        return Err(Failure::Statement);
+    }
+    printed.context("output").map_err(Failure::Work)
 }
 
 pub(super) fn figures(args: &FiguresArgs) -> Result<(), Failure> {
-    if let Some(out) = &args.out {
-        refuse_existing(out).map_err(Failure::Usage)?;
-    }
-    let directory = NewDirectory::begin(args.out.as_deref())?;
+    let directory = NewDirectory::begin(args.out.as_deref()).map_err(Failure::Usage)?;
     draw(&directory, args.seed)?;
     writeln!(io::stdout(), "wrote {}", directory.finish()?.display()).context("output")?;
     Ok(())
 }
 
 /// Checks the groups of statements one after another, each on all cores, and prints it as soon as it is done.
-fn check_all(seed: u64) -> Result<Vec<Finding>> {
+///
+/// All are checked even when the output cannot be written, as when its reader has gone; the first error comes back too.
+fn check_all(seed: u64) -> (Vec<Finding>, io::Result<()>) {
     let bar = progress(STATEMENTS.len() as u64, "checking");
-    let mut findings = Vec::new();
+    let (mut findings, mut printed) = (Vec::new(), Ok(()));
     for group in STATEMENTS {
         let found = (group.verify)(seed);
         let text = table(group.title, &found);
-        bar.suspend(|| io::stdout().lock().write_all(text.as_bytes())).context("output")?;
+        printed = printed.and_then(|()| bar.suspend(|| io::stdout().lock().write_all(text.as_bytes())));
         findings.extend(found);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(findings)
+    (findings, printed)
 }
 
 fn table(title: &str, findings: &[Finding]) -> String {

@@ -116,10 +116,11 @@ impl Descent {
         let (ending, loss) = loop {
             let loss = self.gradient.evaluate(&self.weights, &mut self.slope);
             observe(steps, loss, &self.weights);
-            if loss <= settings.until_loss {
-                break (Ending::Reached, loss);
-            } else if loss.is_nan() || loss > bound {
+            // First: an infinite loss would also compare as reached when the loss asked for is infinite.
+            if !loss.is_finite() || loss > bound {
                 break (Ending::Diverged, loss);
+            } else if loss <= settings.until_loss {
+                break (Ending::Reached, loss);
             } else if loss <= NOISE_FLOOR * first {
                 break (Ending::NoiseFloor, loss);
             } else if steps == settings.most_steps {
@@ -202,5 +203,8 @@ mod tests {
         assert_eq!(ending(0.25, 0.0, 1000), Ending::NoiseFloor);
         assert_eq!(ending(0.25, 1e-6, 3), Ending::Limit);
         assert_eq!(ending(9.0, 1e-6, 1000), Ending::Diverged);
+        let huge = Problem::whitened(&Layout::parse("0:1", 2).unwrap(), DMatrix::identity(2, 2) * 1e200).unwrap();
+        let settings = DescentSettings::new(Optimizer::gradient_descent(0.1), f64::INFINITY, 10);
+        assert_eq!(Descent::new(&huge).run(&huge.zeros(), &settings, |_, _, _| ()).ending, Ending::Diverged);
     }
 }

@@ -228,6 +228,27 @@ mod tests {
         assert!((ours[0] - theirs[0]).abs() < 1e-9 && (ours[1] - theirs[1]).abs() < 1e-9, "{ours:?} {theirs:?}");
     }
 
+    /// A slow decay towards a level that jumps at time 1: the step that meets the jump is far too long.
+    fn jump(y: &[f64], out: &mut [f64]) {
+        let level = 1.0 / (1.0 + (-400.0 * (y[0] - 1.0)).exp());
+        (out[0], out[1]) = (1.0, level - y[1]);
+    }
+
+    #[test]
+    fn a_step_that_is_too_long_is_taken_again() {
+        let run = |relative| {
+            let tolerance = Tolerance { relative, absolute: relative };
+            let mut solver = DormandPrince::new(tolerance, &[0.0, 1.0], jump);
+            while solver.time() < 2.0 {
+                solver.advance(2.0, jump).unwrap();
+            }
+            (solver.state()[1], solver.evaluations() - (STAGES - 1) * solver.steps() - 1)
+        };
+        let ((coarse, rejected), (fine, _)) = (run(1e-8), run(1e-12));
+        assert!(rejected > 0, "no step was rejected");
+        assert!((coarse - fine).abs() < 1e-7, "{coarse} {fine}");
+    }
+
     #[test]
     fn a_solution_that_leaves_the_numbers_is_an_error() {
         // y' = y² from 1 is 1 / (1 - t).

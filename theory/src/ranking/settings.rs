@@ -10,6 +10,13 @@ use crate::{Draw, TargetLaw};
 /// The most layouts of a ranking: all of depth 5, or the hidden-only ones of depth 6.
 pub const MOST_LAYOUTS: u128 = 1 << 15;
 
+/// The largest width of a ranking.
+pub const LARGEST_WIDTH: usize = 64;
+/// The most runs of a ranking, layouts times instances: each keeps its times.
+pub const MOST_RUNS: u64 = 1 << 22;
+/// The most steps of gradient descent.
+pub const MOST_STEPS: usize = 10_000_000;
+
 /// Learning rates that a ranking tries by default: the powers of two from 1/256 to 1.
 ///
 /// Of the powers of two every one from 1/128 to 1 is the best for some layout of depth 5 or less, and no other one is:
@@ -127,9 +134,14 @@ impl RankingSettings {
     ///
     /// # Errors
     ///
-    /// As [`layouts`](Self::layouts).
+    /// As [`layouts`](Self::layouts), and [`RankingError::Number`] above [`MOST_RUNS`].
     pub fn runs(&self) -> Result<u64, RankingError> {
-        Ok(self.layouts()? as u64 * self.instances)
+        let layouts = self.layouts()? as u64;
+        layouts.checked_mul(self.instances).filter(|runs| *runs <= MOST_RUNS).ok_or(RankingError::Number {
+            name: "the number of seeds",
+            value: self.instances as f64,
+            allowed: "such that layouts times seeds are at most 4194304",
+        })
     }
 
     /// The layouts of the pool in the order of their enumeration.
@@ -149,21 +161,34 @@ impl RankingSettings {
     }
 
     /// Refuses what makes no sense.
+    ///
+    /// # Errors
+    ///
+    /// [`RankingError`] names the setting and what it may be.
     pub fn check(&self) -> Result<(), RankingError> {
         let number = |ok, name, value, allowed| {
             if ok { Ok(()) } else { Err(RankingError::Number { name, value, allowed }) }
         };
         let positive = |x: f64| x > 0.0 && x.is_finite();
         self.layouts()?;
-        number(self.width >= 1, "the width", self.width as f64, "at least 1")?;
+        number((1..=LARGEST_WIDTH).contains(&self.width), "the width", self.width as f64, "from 1 to 64")?;
+        let zero = self.width == 1 && self.law == TargetLaw::Singular;
+        number(!zero, "the width", 1.0, "at least 2 for singular targets, which are zero at width 1")?;
         number(self.instances >= 1, "the number of seeds", self.instances as f64, "at least 1")?;
         let deviation = self.deviation;
-        number(deviation == 0.0 || positive(deviation), "the deviation of the weights", deviation, "0 or positive")?;
+        let allowed = "from 0 to 1000";
+        number((0.0..=1e3).contains(&deviation), "the deviation of the weights", deviation, allowed)?;
         let share = self.relative_loss;
-        number(share > 0.0 && share < 1.0, "the relative loss", share, "between 0 and 1")?;
+        let allowed = "between 1e-12, above rounding, and 1";
+        number((1e-12..1.0).contains(&share), "the relative loss", share, allowed)?;
         number(positive(self.flow_time), "the time of the flow", self.flow_time, "positive")?;
-        number(self.most_steps >= 1, "the number of steps", self.most_steps as f64, "at least 1")?;
-        self.rates.iter().try_for_each(|&rate| number(positive(rate), "a learning rate", rate, "positive"))
+        let steps = (1..=MOST_STEPS).contains(&self.most_steps);
+        number(steps, "the number of steps", self.most_steps as f64, "from 1 to 10000000")?;
+        for (index, &rate) in self.rates.iter().enumerate() {
+            number(positive(rate), "a learning rate", rate, "positive")?;
+            number(!self.rates[..index].contains(&rate), "a learning rate", rate, "given once")?;
+        }
+        self.runs().map(drop)
     }
 }
 
@@ -189,7 +214,13 @@ mod tests {
         assert_eq!(base.check(), Ok(()));
         assert!(message(RankingSettings { width: 0, ..base.clone() }).contains("width is 0"));
         assert!(message(RankingSettings { instances: 0, ..base.clone() }).contains("seeds is 0"));
-        assert!(message(RankingSettings { relative_loss: 1.0, ..base.clone() }).contains("between 0 and 1"));
+        assert!(message(RankingSettings { relative_loss: 1.0, ..base.clone() }).contains("above rounding"));
+        assert!(message(RankingSettings { relative_loss: 1e-20, ..base.clone() }).contains("above rounding"));
+        assert!(message(RankingSettings { width: usize::MAX, ..base.clone() }).contains("from 1 to 64"));
+        assert!(message(RankingSettings { instances: u64::MAX, ..base.clone() }).contains("at most 4194304"));
+        assert!(message(RankingSettings { rates: vec![0.5, 0.5], ..base.clone() }).contains("given once"));
+        let singular = RankingSettings { law: TargetLaw::Singular, width: 1, ..base.clone() };
+        assert!(message(singular).contains("at least 2"));
         assert!(message(RankingSettings { deviation: f64::NAN, ..base.clone() }).contains("is NaN"));
         assert!(message(RankingSettings { rates: vec![0.5, -1.0], ..base.clone() }).contains("rate is -1"));
         assert!(message(RankingSettings { flow_time: f64::INFINITY, ..base.clone() }).contains("flow is inf"));
