@@ -57,12 +57,86 @@ fn numbers_out_of_range_are_refused() {
     for (flag, value) in [("--init", "-1"), ("--init", "nan"), ("--until", "0"), ("--time", "inf"), ("--gd", "0")] {
         refused(path, &["flow", &format!("{flag}={value}")], 2, &[flag]);
     }
-    refused(path, &["flow", "--depth", "0"], 2, &["depth of 0"]);
+    refused(path, &["flow", "--depth", "0"], 2, &["--depth 0"]);
     refused(path, &["flow", "--depth", "300"], 2, &["256"]);
     refused(path, &["flow", "--dim", "100000"], 2, &["512"]);
     refused(path, &["flow", "--learned", "hidden-only", "--tau", "0"], 2, &["--tau"]);
     refused(path, &["flow", "--tau", "0.5"], 2, &["--learned"]);
     refused(path, &["flow", "--layout", "0:1", "--learned", "with-output"], 2, &["--layout"]);
+}
+
+#[test]
+fn what_the_machine_could_not_hold_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for value in ["18446744073709551615", "4294967296", "100000", "0"] {
+        refused(path, &["rank", "--depth", "1", "--dim", value], 2, &["width"]);
+    }
+    for value in ["18446744073709551615", "1000000000", "0"] {
+        refused(path, &["rank", "--depth", "2", "--seeds", value], 2, &["seeds"]);
+    }
+    for depth in ["0", "6", "7", "300"] {
+        refused(path, &["rank", "--depth", depth], 2, &["depth"]);
+    }
+    refused(path, &["rank", "--depth", "2", "--until", "1e-20"], 2, &["above rounding"]);
+    refused(path, &["rank", "--depth", "2", "--rates", "0.1,0.1"], 2, &["given once"]);
+    refused(path, &["flow", "--gd", "0.1", "--steps", "18446744073709551615"], 2, &["--steps"]);
+    let tall = "1\n".repeat(2000);
+    fs::write(path.join("tall.txt"), tall).unwrap();
+    refused(path, &["flow", "--target", "tall.txt", "--inputs", "tall.txt"], 2, &["2000 rows"]);
+}
+
+#[test]
+fn losses_that_are_no_numbers_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("y.txt"), "1 2\n3 4\n").unwrap();
+    fs::write(path.join("zeros.txt"), "0 0\n0 0\n").unwrap();
+    fs::write(path.join("huge.txt"), "1e200 0\n0 1\n").unwrap();
+    for method in [["--time", "200"], ["--gd", "0.1"], ["--adam", "0.1"]] {
+        let flow = |target, inputs| ["flow", method[0], method[1], "--target", target, "--inputs", inputs];
+        refused(path, &flow("y.txt", "zeros.txt"), 2, &["all inputs are"]);
+        refused(path, &flow("y.txt", "huge.txt"), 2, &["rescale"]);
+        refused(path, &["flow", method[0], method[1], "--target", "huge.txt"], 2, &["rescale"]);
+        refused(path, &["flow", method[0], method[1], "--init", "1e100"], 2, &["--init"]);
+    }
+    let speed = ["flow", "--learned", "hidden-only", "--gd", "0.1", "--logit-speed"];
+    for value in ["nan", "inf", "-1"] {
+        refused(path, &[&speed[..], &[value]].concat(), 2, &["--logit-speed"]);
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_known_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("file"), "").unwrap();
+    // Slow enough that the test would be noticed.
+    refused(path, &["rank", "--depth", "5", "--csv", "none/rows.csv"], 2, &["none/rows.csv", "no folder"]);
+    refused(path, &["flow", "--csv", "file/rows.csv"], 2, &["file/rows.csv"]);
+    refused(path, &["verify", "--out", "file/run"], 2, &["file"]);
+    assert_eq!(fs::read_dir(path).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn a_reader_that_leaves_does_not_lose_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let mut child = Command::new(PROGRAM);
+    child.args(["rank", "--depth", "2", "--csv", "rows.csv"]).current_dir(path).stdout(std::process::Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    drop(child.stdout.take());
+    child.wait().unwrap();
+    let rows = fs::read_to_string(path.join("rows.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 8, "{rows}");
+}
+
+#[test]
+fn a_pipe_without_end_is_not_read_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    if Path::new("/dev/zero").exists() {
+        refused(folder.path(), &["flow", "--target", "/dev/zero"], 2, &["/dev/zero", "too large"]);
+    }
 }
 
 #[test]

@@ -32,15 +32,21 @@ pub enum Command {
     #[command(after_help = "Example:\n  theory verify --seed 7 --no-figures")]
     Verify(VerifyArgs),
     /// Rank all layouts of a depth by how fast they train
-    #[command(after_help = "Examples:\n  theory rank --depth 3\n  \
+    #[command(
+        allow_negative_numbers = true,
+        after_help = "Examples:\n  theory rank --depth 3\n  \
                       theory rank --depth 4 --seeds 1 --csv ranking.csv\n  \
-                      theory rank --depth 5 --pool hidden-only --seeds 1 --rates 0.1,0.4")]
+                      theory rank --depth 5 --pool hidden-only --seeds 1 --rates 0.1,0.4"
+    )]
     Rank(RankArgs),
     /// Train one network and show its loss
-    #[command(after_help = "Examples:\n  theory flow --layout 0:2 --depth 3 --dim 8 --init 1e-2 --target gaussian\n  \
+    #[command(
+        allow_negative_numbers = true,
+        after_help = "Examples:\n  theory flow --layout 0:2 --depth 3 --dim 8 --init 1e-2 --target gaussian\n  \
                       theory flow --layout 0:1 --depth 3 --init 0.3 --target singular --time 1000\n  \
                       theory flow --learned hidden-only --tau 0.01 --depth 4\n  \
-                      theory flow --layout 0:2+2:3 --depth 4 --gd 0.3 --target y.txt --inputs x.txt")]
+                      theory flow --layout 0:2+2:3 --depth 4 --gd 0.3 --target y.txt --inputs x.txt"
+    )]
     Flow(FlowArgs),
     /// Draw the figures only
     #[command(after_help = "Example:\n  theory figures --out figures")]
@@ -117,7 +123,7 @@ pub struct RankArgs {
     #[arg(long, value_name = "STD", default_value_t = 0.01)]
     pub init: f64,
     /// The loss to reach, relative to that of zero weights without shortcuts
-    #[arg(long, value_name = "SHARE", default_value_t = 1e-6)]
+    #[arg(long, value_name = "SHARE", default_value = "1e-6")]
     pub until: f64,
     /// Time at which a flow is given up
     #[arg(long, default_value_t = 200.0)]
@@ -131,7 +137,7 @@ pub struct RankArgs {
     /// Rows of the printed table
     #[arg(long, default_value_t = 20)]
     pub top: usize,
-    /// File for all rows, which must not exist
+    /// File for all rows with their classes, which must not exist
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 }
@@ -154,13 +160,13 @@ pub struct FlowArgs {
     /// Learn the shortcuts instead, as ANCRe does
     #[arg(long, value_enum, value_name = "SCOPE", conflicts_with = "layout")]
     pub learned: Option<ScopeArg>,
-    /// Temperature of the learned softmax
+    /// With --learned: temperature of the softmax
     #[arg(long, default_value_t = 0.01, requires = "learned")]
     pub tau: f64,
-    /// Share out each source over its targets instead of each target over its sources
+    /// With --learned: share out each source over its targets instead of each target over its sources
     #[arg(long, requires = "learned")]
     pub outgoing: bool,
-    /// Speed of the logits relative to the weights
+    /// With --learned: speed of the logits relative to the weights
     #[arg(long, default_value_t = 1.0, requires = "learned")]
     pub logit_speed: f64,
     /// Number K of layers
@@ -182,7 +188,7 @@ pub struct FlowArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// The relative excess loss at which it ends
-    #[arg(long, value_name = "SHARE", default_value_t = 1e-12)]
+    #[arg(long, value_name = "SHARE", default_value = "1e-12")]
     pub until: f64,
     /// Time at which it is given up
     #[arg(long, default_value_t = 200.0)]
@@ -193,9 +199,9 @@ pub struct FlowArgs {
     /// Adam at this rate instead of the flow
     #[arg(long, value_name = "RATE")]
     pub adam: Option<f64>,
-    /// Steps at which gradient descent or Adam is given up
-    #[arg(long, default_value_t = 10_000)]
-    pub steps: usize,
+    /// Steps at which it is given up [default: 10000 of gradient descent or Adam, 200000 of the flow's solver]
+    #[arg(long)]
+    pub steps: Option<usize>,
     /// File for the loss and the learned coefficients at every step, which must not exist
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,

@@ -12,7 +12,7 @@ use super::Failure;
 use super::args::FlowArgs;
 use super::output::NewFile;
 use super::request::{self, FlowRequest, Method};
-use crate::flow::{Descent, Ending, GradientFlow, NOISE_FLOOR, Point};
+use crate::flow::{Descent, Ending, GradientFlow, NOISE_FLOOR, Optimizer, Trajectory};
 use crate::network::{Connections, Problem, Scope, Softmax, Weights};
 
 /// The losses that the table has a row for, relative to the scale of the target.
@@ -20,8 +20,10 @@ const DECADES: i32 = 14;
 
 /// What a training leaves behind, a row a step.
 struct Record {
-    /// Time or steps, loss, and the learned coefficients.
+    /// Time or steps, loss, and, for a file, the learned coefficients.
     rows: Vec<(f64, f64, Vec<f64>)>,
+    /// The same losses with their slopes, of a flow.
+    trajectory: Option<Trajectory>,
     ending: Ending,
     end: f64,
     steps: usize,
@@ -65,20 +67,23 @@ fn train(request: &FlowRequest, with_shares: bool) -> Record {
             bar.set_message(format!("{time:.4}: relative loss {:.2e}", loss / scale));
         }
     };
-    let (ending, end, steps, weights) = match &request.method {
+    let (ending, end, steps, weights, trajectory) = match &request.method {
         Method::Flow(settings) => {
-            let observe = |point: Point, weights: &[f64]| keep(point.time, point.loss, weights);
-            let outcome = GradientFlow::new(problem, *settings).run(&request.start, observe);
-            (outcome.ending, outcome.time, outcome.steps, outcome.weights)
+            let mut trajectory = Trajectory::default();
+            let outcome = GradientFlow::new(problem, *settings).run(&request.start, |point, weights| {
+                trajectory.push(point);
+                keep(point.time, point.loss, weights);
+            });
+            (outcome.ending, outcome.time, outcome.steps, outcome.weights, Some(trajectory))
         }
         Method::Descent(settings) => {
             let observe = |step: usize, loss: f64, weights: &[f64]| keep(step as f64, loss, weights);
             let outcome = Descent::new(problem).run(&request.start, settings, observe);
-            (outcome.ending, outcome.steps as f64, outcome.steps, outcome.weights)
+            (outcome.ending, outcome.steps as f64, outcome.steps, outcome.weights, None)
         }
     };
     bar.finish_and_clear();
-    Record { rows, ending, end, steps, weights }
+    Record { rows, trajectory, ending, end, steps, weights }
 }
 
 /// The coefficients of the shortcuts that are learned, by target and source.
@@ -153,8 +158,8 @@ fn describe(request: &FlowRequest) -> String {
     let method = match request.method {
         Method::Flow(_) => "gradient flow",
         Method::Descent(settings) => match settings.optimizer {
-            crate::flow::Optimizer::GradientDescent { .. } => "gradient descent",
-            crate::flow::Optimizer::Adam { .. } => "Adam",
+            Optimizer::GradientDescent { .. } => "gradient descent",
+            Optimizer::Adam { .. } => "Adam",
         },
     };
     format!("{method}, {net}")
@@ -173,8 +178,12 @@ fn decades(request: &FlowRequest, record: &Record) -> Table {
         if level >= first {
             continue;
         }
-        let Some(index) = record.rows.iter().position(|row| row.1 <= level) else { break };
-        let (time, loss) = crossing(&record.rows, index, level, clock == "time");
+        // A flow passes the level between two steps, a descent is below it at one.
+        let passed = match &record.trajectory {
+            Some(trajectory) => trajectory.time_to(level).map(|time| (time, level)),
+            None => record.rows.iter().find(|row| row.1 <= level).map(|row| (row.0, row.1)),
+        };
+        let Some((time, loss)) = passed else { break };
         let rate = if time > last.0 { rate((last.1 / loss).ln() / (time - last.0)) } else { String::new() };
         let time_text = if clock == "time" { format!("{time:.4}") } else { format!("{time}") };
         table.push([format!("1e-{decade}"), time_text, rate]);
@@ -187,24 +196,17 @@ fn rate(value: f64) -> String {
     if value < 1e6 { format!("{value:.3}") } else { format!("{value:.3e}") }
 }
 
-/// Where the loss passed the level: between two steps of a flow, at a step of a descent.
-fn crossing(rows: &[(f64, f64, Vec<f64>)], index: usize, level: f64, between: bool) -> (f64, f64) {
-    let (time, loss) = (rows[index].0, rows[index].1);
-    match index.checked_sub(1).map(|i| (rows[i].0, rows[i].1)) {
-        // The steps of the solver are short against the decay, so that a line in ln L serves a printed table.
-        Some((before, above)) if between && loss > 0.0 => {
-            (before + (time - before) * (above / level).ln() / (above / loss).ln(), level)
-        }
-        _ => (time, loss),
-    }
-}
-
 fn ending(request: &FlowRequest, record: &Record) -> String {
     let loss = record.rows.last().map_or(0.0, |row| row.1) / request.unit;
     let why = match record.ending {
         Ending::Reached => "reached the loss asked for".to_owned(),
         Ending::NoiseFloor => format!("ended at the noise floor, {NOISE_FLOOR:e} of the first loss"),
-        Ending::Limit => format!("given up at a relative loss of {loss:.3e}"),
+        Ending::Limit => match request.method {
+            Method::Flow(settings) if record.steps >= settings.most_steps => {
+                format!("given up before --time, a stiff flow: relative loss {loss:.3e}")
+            }
+            _ => format!("given up at a relative loss of {loss:.3e}"),
+        },
         Ending::Diverged => format!("diverged, at a relative loss of {loss:.3e}: a smaller rate or init may help"),
     };
     match request.method {

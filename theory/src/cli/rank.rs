@@ -56,24 +56,29 @@ fn settings(args: &RankArgs) -> RankingSettings {
 
 fn print(out: &mut impl Write, ranking: &Ranking, top: usize) -> Result<()> {
     let settings = ranking.settings();
+    let empty = ranking.classes().iter().filter(|class| class.net.is_empty()).count();
     writeln!(
         out,
-        "{} layouts of {} layers in {} classes; width {}, {} seeds from {}, weights of deviation {}",
+        "{} layouts of depth {}: {} reduced nets, and {} layouts without an alive layer, which count singly",
         ranking.entries().len(),
         settings.depth,
-        ranking.classes().len(),
-        settings.width,
-        settings.instances,
-        settings.seed,
-        settings.deviation
+        ranking.classes().len() - empty,
+        empty,
     )?;
     writeln!(
         out,
-        "to a relative loss of {}: time of gradient flow (median, range) and steps of gradient descent at its best rate\n",
+        "width {}, {} instances of seed {}, weights of deviation {}",
+        settings.width, settings.instances, settings.seed, settings.deviation
+    )?;
+    writeln!(
+        out,
+        "to a relative loss of {:e}: time of gradient flow (median, range) and steps of gradient descent at its best rate\n",
         settings.relative_loss
     )?;
-    let mut table = Table::new(["rank", "layout", "tied", "alpha", "flow", "range", "steps", "rate", "rank by steps"]);
-    table = table.align(1, Align::Left);
+    let mut table = Table::new(["rank", "layout", "tied", "kappa0", "flow", "range", "steps", "rate", "rank by steps"]);
+    for column in 2..9 {
+        table = table.align(column, Align::Right);
+    }
     for class in ranking.classes().iter().take(top) {
         table.push(row(ranking, class));
     }
@@ -96,7 +101,7 @@ fn row(ranking: &Ranking, class: &Class) -> Vec<String> {
         class.flow_rank.to_string(),
         layout.to_string(),
         if tied > 0 { format!("+{tied}") } else { String::new() },
-        layout.pure_paths().to_last_hidden().to_string(),
+        layout.pure_paths().kappa0().to_string(),
         time(flow.median),
         format!("{} to {}", time(flow.min), time(flow.max)),
         if summary.fewest_steps().is_finite() { summary.fewest_steps().to_string() } else { "never".to_owned() },

@@ -69,7 +69,9 @@ pub fn flow(args: &FlowArgs) -> Result<FlowRequest> {
     within("--until", args.until, f64::MIN_POSITIVE..=1.0)?;
     above("--time", args.time, 0.0)?;
     within("--logit-speed", args.logit_speed, 0.0..=1e6)?;
-    ensure!(args.steps <= MOST_STEPS, "--steps {}: at most {MOST_STEPS}", args.steps);
+    if let Some(steps) = args.steps {
+        ensure!((1..=MOST_STEPS).contains(&steps), "--steps {steps}: expected a number from 1 to {MOST_STEPS}");
+    }
     let (connections, layout) = connections(args)?;
     let net = LinearNet::new(args.depth, connections).context("--depth")?;
     let mut draw = Draw::new(args.seed, 0);
@@ -87,7 +89,7 @@ pub fn flow(args: &FlowArgs) -> Result<FlowRequest> {
     let scale = problem.target().scale();
     let first = Gradient::new(&problem).loss(start.values());
     let unit = if scale > 0.0 { scale } else { first };
-    ensure!(unit > 0.0, "the loss is 0 at the start and stays there: the target is zero, or all inputs are");
+    ensure!(unit != 0.0, "the loss is 0 at the start and stays there: the target is zero, or all inputs are");
     ensure!(
         (1e-200..=1e200).contains(&unit) && first <= 1e200 && problem.target().floor() <= 1e200,
         "the loss of these numbers is {unit:e} for the zero map and {first:e} at the start: rescale the data, or --init"
@@ -108,7 +110,7 @@ pub fn flow(args: &FlowArgs) -> Result<FlowRequest> {
         Some((flag, rate, optimizer)) => {
             within(flag, rate, f64::MIN_POSITIVE..=1e6)?;
             let optimizer = with_logit_speed(optimizer, args.logit_speed);
-            Method::Descent(DescentSettings::new(optimizer, until_loss, args.steps))
+            Method::Descent(DescentSettings::new(optimizer, until_loss, args.steps.unwrap_or(10_000)))
         }
     };
     Ok(FlowRequest { problem, start, method, layout, target: words, unit })

@@ -1,6 +1,7 @@
 //! `theory verify` and `theory figures`.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -29,7 +30,7 @@ pub(super) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     if let Some(directory) = directory {
         let path = directory.staging().join("findings.csv");
         std::fs::write(path, csv(&findings)?).context("cannot write findings.csv")?;
-        draw(&directory, args.seed)?;
+        draw(&directory.staging().join("figures"), args.seed)?;
         text += &format!("wrote {}\n", directory.finish()?.display());
     }
     printed = printed.and_then(|()| io::stdout().lock().write_all(text.as_bytes()));
@@ -41,7 +42,7 @@ pub(super) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
 
 pub(super) fn figures(args: &FiguresArgs) -> Result<(), Failure> {
     let directory = NewDirectory::begin(args.out.as_deref()).map_err(Failure::Usage)?;
-    draw(&directory, args.seed)?;
+    draw(directory.staging(), args.seed)?;
     writeln!(io::stdout(), "wrote {}", directory.finish()?.display()).context("output")?;
     Ok(())
 }
@@ -84,11 +85,10 @@ fn csv(findings: &[Finding]) -> Result<Vec<u8>> {
     Ok(writer.into_inner().map_err(|error| error.into_error())?)
 }
 
-fn draw(directory: &NewDirectory, seed: u64) -> Result<()> {
+fn draw(folder: &Path, seed: u64) -> Result<()> {
     let bar = progress(figures::FIGURES.len() as u64, "drawing");
-    let folder = directory.staging().join("figures");
     for figure in figures::FIGURES {
-        let saved = (figure.draw)(seed, &folder).with_context(|| format!("figure {}", figure.name))?;
+        let saved = (figure.draw)(seed, folder).with_context(|| format!("figure {}", figure.name))?;
         for warning in saved.warnings {
             bar.suspend(|| eprintln!("figure {}: {warning}", figure.name));
         }

@@ -32,7 +32,7 @@ impl Svd {
                 for q in p + 1..n {
                     let (alpha, beta) = (turned.column(p).norm_squared(), turned.column(q).norm_squared());
                     let gamma = turned.column(p).dot(&turned.column(q));
-                    if gamma.abs() <= 1e-16 * (alpha * beta).sqrt() {
+                    if gamma.abs() <= 1e-15 * (alpha * beta).sqrt() {
                         continue;
                     }
                     settled = false;
