@@ -105,6 +105,7 @@ pub fn flow(args: &FlowArgs) -> Result<FlowRequest> {
             until_loss,
             until_time: args.time,
             logit_speed: args.logit_speed,
+            most_steps: args.steps.unwrap_or(FlowSettings::default().most_steps),
             ..FlowSettings::default()
         }),
         Some((flag, rate, optimizer)) => {
@@ -193,11 +194,8 @@ pub fn above(flag: &str, value: f64, bound: f64) -> Result<()> {
 /// # Errors
 /// If it does not.
 pub fn within(flag: &str, value: f64, range: RangeInclusive<f64>) -> Result<()> {
-    ensure!(
-        range.contains(&value),
-        "{flag} {value:?}: expected a number from {:?} to {:?}",
-        range.start(),
-        range.end()
-    );
+    let (low, high) = (*range.start(), *range.end());
+    let low = if low == f64::MIN_POSITIVE { "above 0".to_owned() } else { format!("of at least {low}") };
+    ensure!(range.contains(&value), "{flag} {value}: expected a number {low} and at most {high}");
     Ok(())
 }

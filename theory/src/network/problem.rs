@@ -77,15 +77,12 @@ impl LinearNet {
     pub fn coefficients(&self, weights: &Weights) -> Coefficients {
         let mut values = vec![0.0; self.wiring.edges.len()];
         self.wiring.coefficients(weights.logits(), &mut values);
-        let value = |source, target| {
-            self.wiring.edges.iter().position(|e| (e.source, e.target) == (source, target)).map_or(0.0, |e| values[e])
-        };
-        // Shares of finite logits are finite, and weights are finite unless a run has diverged.
-        Coefficients::from_fn(self.depth, |source, target| {
-            let value = value(source, target);
-            if value.is_finite() { value } else { 0.0 }
-        })
-        .unwrap_or_else(|error| unreachable!("{error}"))
+        let mut rows: Vec<Vec<f64>> = (1..=self.depth).map(|target| vec![0.0; target]).collect();
+        for (edge, value) in self.wiring.edges.iter().zip(values) {
+            // Shares of finite logits are finite, and weights are finite unless a run has diverged.
+            rows[edge.target - 1][edge.source] = if value.is_finite() { value } else { 0.0 };
+        }
+        Coefficients::from_rows(rows).unwrap_or_else(|error| unreachable!("{error}"))
     }
 
     pub(crate) fn wiring(&self) -> &Wiring {

@@ -98,7 +98,9 @@ fn settings_that_make_no_sense_are_refused() {
 
 #[test]
 fn statements_come_out() {
-    for finding in verify::verify_on(1, 5) {
+    let findings = verify::verify_on(1, 5);
+    assert_eq!(findings.len(), verify::FINDINGS);
+    for finding in findings {
         assert_ne!(finding.verdict, Verdict::Fails, "{finding:?}");
     }
 }

@@ -5,12 +5,18 @@ use nalgebra::DMatrix;
 use rayon::prelude::*;
 
 use super::chains::{ChainMinimum, chains};
-use super::medians::{COLUMNS, MEDIANS, Median, flow_times};
-use super::ranked::Ranking;
+use super::measure::Spread;
+use super::medians::{COLUMNS, MEDIAN_TIME, MEDIANS, MedianRow, WIDE_TARGETS, flow_times};
+use super::ranked::{Class, Ranking};
 use super::settings::RankingSettings;
 use crate::flow::{Descent, DescentSettings, FlowSettings, GradientFlow, Optimizer, Tolerance};
 use crate::network::{EndToEnd, Problem};
+use crate::theorems::measure::{largest, smallest};
 use crate::{Draw, Finding, Source, TargetLaw, Verdict};
+
+/// How many statements are checked.
+#[cfg(test)]
+pub(super) const FINDINGS: usize = 18;
 
 fn finding(source: Source, statement: &str, measured: String, bound: &str, verdict: Verdict) -> Finding {
     Finding { section: 4, source, statement: statement.to_owned(), measured, bound: bound.to_owned(), verdict }
@@ -19,12 +25,17 @@ fn finding(source: Source, statement: &str, measured: String, bound: &str, verdi
 /// A time, or that it is beyond the time of the flow.
 fn time(value: f64) -> String {
     if value.is_infinite() {
-        "> 200".to_owned()
+        format!("> {MEDIAN_TIME}")
     } else if value < 20.0 {
         format!("{value:.2}")
     } else {
         format!("{value:.0}")
     }
+}
+
+/// Steps with the noun.
+fn steps(value: f64) -> String {
+    if value == 1.0 { "1 step".to_owned() } else { format!("{value} steps") }
 }
 
 /// Checks the statements on fresh instances.
@@ -34,121 +45,164 @@ pub fn verify(seed: u64) -> Vec<Finding> {
 
 /// The same on one of `thrift` instances, at least one.
 pub(super) fn verify_on(seed: u64, thrift: u64) -> Vec<Finding> {
-    let mut findings = medians(seed, thrift);
-    findings.extend(by_determinant(seed, 201 / thrift));
-    findings.extend(near_identity(seed, 101 / thrift));
-    for (depth, claimed, instances) in [(3, "0:2", 9), (4, "0:2+2:3", 3)] {
-        findings.extend(full_ranking(
-            depth,
-            claimed,
-            RankingSettings { instances: (instances / thrift).max(1), ..RankingSettings::new(depth, 5, seed) },
-        ));
-    }
+    let mut findings: Vec<Finding> = MEDIANS.iter().map(|row| medians(row, seed, thrift)).collect();
+    findings.push(by_determinant(seed, 201 / thrift));
+    findings.push(near_identity(seed, 101 / thrift));
+    findings.extend(full_ranking(&THREE, (9 / thrift).max(1), seed));
+    findings.extend(full_ranking(&FOUR, (3 / thrift).max(1), seed));
     findings.push(chain_minimum(seed));
     findings.push(chain_rates());
-    findings.push(chain_winners(seed));
+    findings.extend(chain_winners(seed));
     findings
 }
 
-/// The table of median times.
-fn medians(seed: u64, thrift: u64) -> Vec<Finding> {
-    let row = |row: &super::medians::MedianRow| {
-        let measured = COLUMNS.iter().map(|&(depth, width)| {
-            let instances = if row.wide { 401 } else { 101 } / thrift;
-            let settings = RankingSettings { instances, ..RankingSettings::new(depth, width, seed) };
-            let layout = Layout::parse(row.layout, depth).ok()?;
-            Median::of(&flow_times(&settings, &layout).ok()?)
-        });
-        let measured: Vec<Median> = measured.collect::<Option<_>>()?;
-        let agree = measured.iter().zip(row.medians).all(|(median, stated)| median.agrees(stated, 0.05));
-        let times: Vec<String> = measured.iter().map(|median| time(median.spread.median)).collect();
-        let stated: Vec<String> = row.medians.iter().map(|&median| time(median)).collect();
-        Some(finding(
-            Source::Measured,
-            &format!("median time, {}: K d = 3 5, 3 10, 4 5", row.layout),
-            format!("{}; {} targets", times.join(", "), measured[0].count),
-            &format!("{}{}", stated.join(", "), if row.wide { " (99.9%)" } else { " (5%)" }),
-            Verdict::holds_if(agree),
-        ))
+/// The times of a layout; none where it, or the settings, cannot be: a verdict of them must fail.
+fn times(settings: &RankingSettings, notation: &str) -> Vec<f64> {
+    let layout = Layout::parse(notation, settings.depth);
+    layout.ok().and_then(|layout| flow_times(settings, &layout).ok()).unwrap_or_default()
+}
+
+/// The median; not a number when there are none.
+fn median_of(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    Spread::of(numbers).map_or(f64::NAN, |spread| spread.median)
+}
+
+/// A row of the table of median times.
+fn medians(row: &MedianRow, seed: u64, thrift: u64) -> Finding {
+    // The intervals of a wide row are for one number of targets.
+    let instances = if row.wide.is_some() { WIDE_TARGETS } else { 101 / thrift };
+    let measured = COLUMNS.map(|(depth, width)| {
+        let settings =
+            RankingSettings { instances, flow_time: MEDIAN_TIME, ..RankingSettings::new(depth, width, seed) };
+        median_of(times(&settings, row.layout))
+    });
+    let agree = measured.iter().enumerate().all(|(column, &median)| row.agrees(column, median));
+    let stated = row.medians.map(time).join(", ");
+    let bound = match row.wide {
+        Some(intervals) => {
+            intervals.map(|(low, high)| if low == high { time(low) } else { format!("{low:.0}-{high:.0}") }).join(", ")
+        }
+        None => format!("{stated} (5%)"),
     };
-    MEDIANS.iter().filter_map(row).collect()
+    let statement = match row.wide {
+        Some(_) => format!("median time, {}: {stated} at K d = 3 5, 3 10, 4 5", row.layout),
+        None => format!("median time, {}: K d = 3 5, 3 10, 4 5", row.layout),
+    };
+    let measured = format!("{}; {instances} targets", measured.map(time).join(", "));
+    finding(Source::Measured, &statement, measured, &bound, Verdict::holds_if(agree))
 }
 
 /// The two groups of the cascade.
-fn by_determinant(seed: u64, instances: u64) -> Option<Finding> {
-    let settings = RankingSettings { instances, ..RankingSettings::new(3, 5, seed) };
-    let times = flow_times(&settings, &Layout::parse("cascade", 3).ok()?).ok()?;
+fn by_determinant(seed: u64, instances: u64) -> Finding {
+    let settings = RankingSettings { instances, flow_time: MEDIAN_TIME, ..RankingSettings::new(3, 5, seed) };
+    let times = times(&settings, "cascade");
     let of_sign = |positive: bool| {
         let determinant = |instance: u64| settings.instance(instance).0.determinant();
         let group = (0..settings.instances).zip(&times).filter(|(i, _)| (determinant(*i) > 0.0) == positive);
-        Median::of(&group.map(|(_, &time)| time).collect::<Vec<_>>()).map(|median| median.spread.median)
+        median_of(group.map(|(_, &time)| time))
     };
-    let (positive, negative) = (of_sign(true)?, of_sign(false)?);
-    Some(finding(
+    let (positive, negative) = (of_sign(true), of_sign(false));
+    finding(
         Source::Measured,
         "cascade, K = 3, d = 5: det Y < 0 is the slow half",
-        format!("median {} and {}, {instances} targets", time(positive), time(negative)),
+        format!("median {} and {}, {} targets", time(positive), time(negative), times.len()),
         "det Y > 0 at least 3 x faster",
-        Verdict::holds_if(negative > 3.0 * positive),
-    ))
+        Verdict::holds_if(times.len() as u64 == instances && negative > 3.0 * positive),
+    )
 }
 
 /// A law of targets for which the paper's ranking is the other way around.
-fn near_identity(seed: u64, instances: u64) -> Option<Finding> {
+fn near_identity(seed: u64, instances: u64) -> Finding {
     let law = TargetLaw::NearIdentity;
-    let settings = RankingSettings { law, instances, ..RankingSettings::new(3, 5, seed) };
-    let median =
-        |text: &str| Some(Median::of(&flow_times(&settings, &Layout::parse(text, 3).ok()?).ok()?)?.spread.median);
-    let (cascade, single) = (median("cascade")?, median("0:2")?);
-    Some(finding(
-        Source::Paper,
+    let settings = RankingSettings { law, instances, flow_time: MEDIAN_TIME, ..RankingSettings::new(3, 5, seed) };
+    let (cascade, single) = (median_of(times(&settings, "cascade")), median_of(times(&settings, "0:2")));
+    finding(
+        Source::Measured,
         "0:2 beats the cascade; Y = I + G/2, K = 3, d = 5",
         format!("median {} and {}, {instances} targets", time(single), time(cascade)),
         "0:2 faster",
         Verdict::refuted_if(cascade < single),
-    ))
+    )
+}
+
+/// What is claimed of the layouts of a depth.
+struct Claim {
+    depth: usize,
+    /// The layout that the paper found best.
+    layout: &'static str,
+    /// The median time of the fastest layout.
+    fastest: f64,
+    /// Whether the layout takes the fewest steps of gradient descent; if not, it takes at least twice as many.
+    fewest: bool,
+}
+
+const THREE: Claim = Claim { depth: 3, layout: "0:2", fastest: 1.37, fewest: true };
+const FOUR: Claim = Claim { depth: 4, layout: "0:2+2:3", fastest: 0.40, fewest: false };
+
+/// What a ranking says about a claim; infinite and empty where nothing was measured.
+struct Standing {
+    layouts: usize,
+    /// The fastest time under flow, and the number of shortcuts of that layout.
+    fastest: (f64, usize),
+    /// Ranks of the claimed layout under flow and under descent.
+    ranks: (usize, usize),
+    /// Steps of the claimed layout, at its best rate, and that rate.
+    steps: (f64, f64),
+    /// The fewest steps, and a layout that takes them.
+    fewest: (f64, String),
+}
+
+impl Standing {
+    fn of(claim: &Claim, settings: &RankingSettings) -> Option<Self> {
+        let ranking = Ranking::measure(settings, |_| ()).ok()?;
+        let class = ranking.class_of(&Layout::parse(claim.layout, claim.depth).ok()?)?;
+        let (first, by_steps) = (ranking.classes().first()?, ranking.by_descent());
+        let name = |class: &Class| class.members.first().map(|&member| ranking.entries()[member].layout.clone());
+        let best = by_steps.first()?;
+        Some(Self {
+            layouts: ranking.entries().len(),
+            fastest: (first.summary.flow.median, name(first)?.len()),
+            ranks: (class.flow_rank, class.descent_rank),
+            steps: (class.summary.fewest_steps(), settings.rates[class.summary.best_rate?]),
+            fewest: (best.summary.fewest_steps(), name(best)?.to_string()),
+        })
+    }
 }
 
 /// Where the layout that the paper found best stands among all of its depth.
-fn full_ranking(depth: usize, claimed: &str, settings: RankingSettings) -> Vec<Finding> {
-    let (Ok(ranking), Ok(layout)) = (Ranking::measure(&settings, |_| ()), Layout::parse(claimed, depth)) else {
-        return Vec::new();
-    };
-    let (Some(class), Some(first)) = (ranking.class_of(&layout), ranking.classes().first()) else {
-        return Vec::new();
-    };
-    let (count, instances) = (ranking.entries().len(), settings.instances);
-    let best = &ranking.entries()[first.members[0]];
-    let by_steps = ranking.by_descent();
-    let fewest = by_steps[0];
-    let single = &ranking.entries()[fewest.members[0]];
-    let rate = class.summary.best_rate.map_or(f64::NAN, |rate| settings.rates[rate]);
-    let mut findings = vec![
+fn full_ranking(claim: &Claim, instances: u64, seed: u64) -> [Finding; 3] {
+    let Claim { depth, layout, fastest, fewest } = *claim;
+    let settings = RankingSettings { instances, ..RankingSettings::new(depth, 5, seed) };
+    let standing = Standing::of(claim, &settings);
+    let text = |text: &dyn Fn(&Standing) -> String| standing.as_ref().map_or("not measured".to_owned(), text);
+    let is = |condition: &dyn Fn(&Standing) -> bool| standing.as_ref().is_some_and(condition);
+    [
         finding(
             Source::Measured,
-            &format!("fastest of all under flow, K = {depth}, d = {}", settings.width),
-            format!("{} with {} shortcuts", time(first.summary.flow.median), best.layout.len()),
-            if depth == 3 { "1.37 (10%)" } else { "0.40 (10%)" },
-            Verdict::holds_if((first.summary.flow.median / if depth == 3 { 1.37 } else { 0.40 } - 1.0).abs() < 0.1),
+            &format!("fastest of all under flow, K = {depth}, d = 5"),
+            text(&|s| format!("{} with {} shortcuts", time(s.fastest.0), s.fastest.1)),
+            &format!("{fastest:.2} (10%)"),
+            Verdict::holds_if(is(&|s| (s.fastest.0 / fastest - 1.0).abs() < 0.1)),
         ),
         finding(
             Source::Paper,
-            &format!("{claimed} is the fastest under flow, K = {depth}"),
-            format!("rank {} of {count}, {instances} targets", class.flow_rank),
+            &format!("{layout} is the fastest under flow, K = {depth}"),
+            text(&|s| format!("rank {} of {}, {instances} targets", s.ranks.0, s.layouts)),
             "rank 1",
-            Verdict::refuted_if(class.flow_rank > count / 4),
+            Verdict::refuted_if(is(&|s| s.ranks.0 > s.layouts / 4)),
         ),
-    ];
-    let statement = format!("{claimed} takes the fewest GD steps, best rates, K = {depth}");
-    let measured = format!("rank {}: {} steps at rate {rate}", class.descent_rank, class.summary.fewest_steps());
-    let bound = format!("{}: {} steps", single.layout, fewest.summary.fewest_steps());
-    let verdict = if depth == 3 {
-        Verdict::holds_if(class.descent_rank == 1)
-    } else {
-        Verdict::refuted_if(class.summary.fewest_steps() >= 2.0 * fewest.summary.fewest_steps())
-    };
-    findings.push(finding(Source::Paper, &statement, measured, &bound, verdict));
-    findings
+        finding(
+            Source::Paper,
+            &format!("{layout} takes the fewest GD steps, best rates, K = {depth}"),
+            text(&|s| format!("rank {}: {} at rate {}", s.ranks.1, steps(s.steps.0), s.steps.1)),
+            &text(&|s| format!("{}: {}", s.fewest.1, steps(s.fewest.0))),
+            if fewest {
+                Verdict::holds_if(is(&|s| s.ranks.1 == 1 && s.steps.0.is_finite()))
+            } else {
+                Verdict::refuted_if(is(&|s| s.steps.0 >= 2.0 * s.fewest.0))
+            },
+        ),
+    ]
 }
 
 /// The closed form of the minimum of a chain against the one that training finds.
@@ -162,7 +216,7 @@ fn chain_minimum(seed: u64) -> Finding {
         let measured = EndToEnd::new(problem.net(), &end).kernel_spectrum();
         Some((measured - minimum.kernel_spectrum()).amax() / minimum.sharpness())
     };
-    let worst = (0..=3).map(worst).try_fold(0.0, |largest, next| Some(f64::max(largest, next?))).unwrap_or(f64::NAN);
+    let worst = largest((0..=3).map(|blocks| worst(blocks).unwrap_or(f64::NAN)));
     finding(
         Source::Proved,
         "kernel at the minimum of a chain, m = 0..3, d = 5",
@@ -186,44 +240,80 @@ fn chain_rates() -> Finding {
     )
 }
 
-/// The number m of the chain that takes the fewest steps of gradient descent, and how many steps. `None` when no chain
-/// gets there.
+/// The steps of gradient descent of every chain of a depth, with its layout and its number m: the fewest first. `None`
+/// where something cannot be measured.
 ///
 /// The pool is that of [`chains`]; the rate is 1.5 over the sharpness of the chain with m = 1, which is stable for m <=
-/// 1 and not for m >= 2.
-fn chain_winner(depth: usize, target: &DMatrix<f64>, weights: &[DMatrix<f64>]) -> Option<(usize, usize)> {
+/// 1 and not for m >= 2. A chain that does not get there takes infinitely many.
+fn chain_steps(depth: usize, target: &DMatrix<f64>, weights: &[DMatrix<f64>]) -> Option<Vec<(f64, usize, String)>> {
     let one = ChainMinimum::new(1, target.clone().singular_values().as_slice())?;
     let optimizer = Optimizer::gradient_descent(1.5 / one.sharpness());
-    let runs = chains(depth).ok()?.into_iter().filter_map(|(layout, blocks)| {
+    let runs = chains(depth).ok()?.into_iter().map(|(layout, blocks)| {
         let problem = Problem::whitened(&layout, target.clone()).ok()?;
-        let start = problem.weights(&weights[..depth]).ok()?;
+        let start = problem.weights(weights.get(..depth)?).ok()?;
         let settings = DescentSettings::new(optimizer, 1e-6 * problem.target().scale(), 5000);
-        Some((Descent::new(&problem).run(&start, &settings, |_, _, _| ()).reached()?, blocks))
+        let reached = Descent::new(&problem).run(&start, &settings, |_, _, _| ()).reached();
+        Some((reached.map_or(f64::INFINITY, |steps| steps as f64), blocks, layout.to_string()))
     });
-    runs.min().map(|(steps, blocks)| (blocks, steps))
+    let mut runs: Vec<_> = runs.collect::<Option<_>>()?;
+    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Some(runs)
 }
 
 /// Which chains win under gradient descent at depth 3 and 4.
-fn chain_winners(seed: u64) -> Finding {
-    let d = 8;
-    let winners: Vec<[Option<(usize, usize)>; 2]> = (0..20)
+fn chain_winners(seed: u64) -> Vec<Finding> {
+    let (d, targets) = (8, 20);
+    let runs: Vec<_> = (0..targets)
         .into_par_iter()
         .map(|instance| {
             let mut draw = Draw::new(seed, 600 + instance);
             let target = draw.target(TargetLaw::Gaussian, d);
             let weights: Vec<_> = (0..4).map(|_| draw.gaussian(d, 0.01 / (d as f64).sqrt())).collect();
-            [3, 4].map(|depth| chain_winner(depth, &target, &weights))
+            [3, 4].map(|depth| chain_steps(depth, &target, &weights).unwrap_or_default())
         })
         .collect();
-    let won = |depth: usize, blocks: usize| {
-        winners.iter().filter(|both| both[depth - 3].is_some_and(|(winner, _)| winner == blocks)).count()
+    // Targets on which each of the winners takes fewer steps than every other chain.
+    let wins = |depth: usize, winner: &[&str]| {
+        let won = |runs: &[Vec<(f64, usize, String)>; 2]| {
+            let (best, others): (Vec<_>, Vec<_>) = runs[depth - 3].iter().partition(|r| winner.contains(&r.2.as_str()));
+            let (worst, next) = (largest(best.iter().map(|r| r.0)), smallest(others.iter().map(|r| r.0)));
+            best.len() == winner.len() && !others.is_empty() && worst < next
+        };
+        runs.iter().filter(|both| won(both)).count()
     };
-    let (three, four) = (won(3, 0), won(4, 1));
-    finding(
-        Source::Measured,
-        "chains, GD at 1.5/sharpness(m=1): 0:2, then 0:2+2:3 (m=1)",
-        format!("{three} and {four} of 20 targets"),
-        "20 and 20",
-        Verdict::holds_if((three, four) == (20, 20)),
-    )
+    let apart = |both: &[Vec<(f64, usize, String)>; 2]| {
+        let steps_of = |name: &str| both[1].iter().find(|run| run.2 == name).map_or(f64::NAN, |run| run.0);
+        (steps_of("0:2+2:3") - steps_of("0:1+1:3")).abs()
+    };
+    let (three, four) = (wins(3, &["0:2"]), wins(4, &["0:2+2:3", "0:1+1:3"]));
+    let apart: Vec<f64> = runs.iter().map(apart).collect();
+    let (ties, furthest) = (apart.iter().filter(|&&steps| steps == 0.0).count(), largest(apart.iter().copied()));
+    let steps_range = |depth: usize, place: usize| {
+        let steps: Vec<f64> = runs.iter().filter_map(|both| both[depth - 3].get(place).map(|run| run.0)).collect();
+        format!("{}-{}", smallest(steps.iter().copied()), largest(steps.iter().copied()))
+    };
+    let all = targets as usize;
+    vec![
+        finding(
+            Source::Measured,
+            "chains, K = 3, GD at 1.5/max N(m=1): 0:2 is the fewest",
+            format!("{three} of {targets} targets, {} steps", steps_range(3, 0)),
+            "all targets",
+            Verdict::holds_if(three == all),
+        ),
+        finding(
+            Source::Measured,
+            "chains, K = 4, same rate: 0:2+2:3 and 0:1+1:3 (m=1)",
+            format!("{four} of {targets}, {} steps; 0:3 {}", steps_range(4, 0), steps_range(4, 2)),
+            "both ahead of 0:3, all targets",
+            Verdict::holds_if(four == all),
+        ),
+        finding(
+            Source::Measured,
+            "0:2+2:3 ties with 0:1+1:3, up to a step",
+            format!("equal on {ties} of {targets}, at most {furthest} apart"),
+            "at most 1 step",
+            Verdict::holds_if(furthest <= 1.0),
+        ),
+    ]
 }

@@ -8,16 +8,17 @@
 //! `0:1+1:2+2:3` and the cascade with `0:3`. Their end-to-end map is `(I + W_3) (I + W_2) (I + W_1) + c I` with c = 0
 //! and 1. From zero weights the singular values of each `I + W_l` stay positive, hence its determinant does, and a
 //! target with `det(Y - c I) < 0` is out of reach. From weights of size eps the obstacle is passed, in a time that
-//! grows as eps shrinks: as `ln(1/eps)` at depth 2 and as `eps^-(K-2)/2` above (measured).
+//! grows as eps shrinks: as `ln(1/eps)` at depth 2 and as `eps^-(K-2)/2` above (measured,
+//! [`escape_exponent`](super::determinant::escape_exponent)).
 
-use connection_layout::{Layout, NamedLayout};
-use nalgebra::{DMatrix, DVector};
+use connection_layout::Layout;
+use nalgebra::DMatrix;
 use rayon::prelude::*;
 use thiserror::Error;
 
+use super::measure::largest;
 use crate::flow::{FlowSettings, GradientFlow};
 use crate::network::{Problem, TargetError};
-use crate::ranking::Spread;
 use crate::{Draw, Finding, Source, TargetLaw, Verdict};
 
 /// Why the time of a layout is not known to be bounded.
@@ -132,26 +133,6 @@ fn growing(layouts: &[Layout], width: usize, seed: u64, instances: u64) -> Vec<(
     shares.filter(|(_, share)| *share > 0.0).collect()
 }
 
-/// The exponent p of `T ~ eps^-p` for the full cascade on targets with a negative determinant and singular values from
-/// .5 to 1.5, between two sizes of weights: the median over instances. `None` for an illegal depth, or when half of the
-/// runs did not get there.
-pub fn cascade_exponent(depth: usize, width: usize, sizes: [f64; 2], seed: u64, instances: u64) -> Option<f64> {
-    let layout = NamedLayout::Cascade.at_depth(depth).ok()?;
-    let exponents = (0..instances).into_par_iter().map(|instance| {
-        let mut draw = Draw::new(seed, instance);
-        // Singular values away from zero, so that the obstacle is the determinant alone.
-        let values = DVector::from_fn(width, |_, _| draw.uniform(0.5, 1.5));
-        let mut target = draw.orthogonal(width) * DMatrix::from_diagonal(&values) * draw.orthogonal(width);
-        if target.determinant() > 0.0 {
-            target.column_mut(0).neg_mut();
-        }
-        let times = times(&layout, &target, &sizes, &mut draw, 1e6).unwrap_or_default();
-        times.get(1).map_or(f64::NAN, |slow| (slow / times[0]).ln() / (sizes[0] / sizes[1]).ln())
-    });
-    let exponents: Vec<f64> = exponents.collect();
-    Spread::of(exponents).map(|spread| spread.median).filter(|median| median.is_finite())
-}
-
 /// Checks the statements on fresh instances: random hidden-only layouts of depth 3 to 5, and all layouts of depth 3
 /// with shortcuts into the output.
 pub fn verify(seed: u64) -> Vec<Finding> {
@@ -178,13 +159,14 @@ pub fn verify(seed: u64) -> Vec<Finding> {
             Some(times[0] / bounded.time(RELATIVE_LOSS))
         })
         .collect();
-    let worst = ratios.iter().copied().fold(0.0, f64::max);
+    // Every second layout or so is an instance.
+    let worst = largest(ratios.iter().copied());
     let mut findings = vec![finding(
         Source::Measured,
         "hidden-only, kappa0 > 0: time bounded as eps -> 0",
         format!("T <= {worst:.3} ln(1e6)/2a², {} runs", ratios.len()),
         "1.1",
-        Verdict::holds_if(worst < 1.1 && !ratios.is_empty()),
+        Verdict::holds_if(worst < 1.1 && ratios.len() >= 1500),
     )];
     let layouts: Vec<Layout> = Layout::all(3).into_iter().flatten().collect();
     let output = layouts.into_iter().filter(|layout| !layout.is_hidden_only() && layout.pure_paths().kappa0() > 0.0);
@@ -198,17 +180,6 @@ pub fn verify(seed: u64) -> Vec<Finding> {
         &format!("all {} layouts", output.len()),
         Verdict::refuted_if(names == ["0:1+1:2+2:3", "0:1+1:2+0:3+2:3"]),
     ));
-    for (depth, sizes) in [(3, [1e-3, 1e-5]), (4, [1e-3, 1e-4])] {
-        let expected = (depth as f64 - 2.0) / 2.0;
-        let measured = cascade_exponent(depth, 3, sizes, seed, 9);
-        findings.push(finding(
-            Source::Measured,
-            &format!("cascade, det Y < 0, K = {depth}: T ~ eps^-{expected}"),
-            measured.map_or_else(|| "not reached".to_owned(), |p| format!("exponent {p:.3}, 9 targets")),
-            &format!("{expected} within 0.05"),
-            Verdict::holds_if(measured.is_some_and(|p| (p - expected).abs() < 0.05)),
-        ));
-    }
     findings
 }
 
@@ -249,7 +220,9 @@ mod tests {
 
     #[test]
     fn statements_come_out() {
-        for finding in verify(4) {
+        let findings = verify(4);
+        assert_eq!(findings.len(), 2);
+        for finding in findings {
             assert_ne!(finding.verdict, Verdict::Fails, "{finding:?}");
         }
     }

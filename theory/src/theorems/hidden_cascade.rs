@@ -9,10 +9,9 @@
 //! - while all `b_l > 0`, the slope of `W_K` alone gives `L' <= -2 (b_1 ... b_{K-1}) L`.
 //!
 //! If all `||W_l(0)||_2 <= eps`, then `lambda_min(C) >= (1 - eps)² - eps² = 1 - 2 eps` and
-//! `lambda_max(D_l) <= 4 eps + eps²`, so that `b_l >= 1 - x_l` with `x_l = 2 eps + (K-1-l)(4 eps + eps²)`. Their sum is
-//! `2 (K-1)² eps` and a term in `eps²`, at most 3/2 in all, and there
-//! `prod (1 - x_l) >= 1 - sum x_l + 1/2 sum_{l<m} x_l x_m`. As every `x_l >= 2 eps`, the last sum outweighs that term,
-//! and the product is at least `1 - 2 (K-1)² eps`.
+//! `lambda_max(D_l) <= (1 + eps)² - (1 - eps)² = 4 eps`, so that `b_l >= 1 - x_l` with
+//! `x_l = 2 eps + 4 (K-1-l) eps`. The sum of the x_l is `2 (K-1)² eps`. While it is below 1,
+//! `prod (1 - x_l) >= 1 - sum x_l` (Weierstrass), so that the product is at least `1 - 2 (K-1)² eps`.
 
 use connection_layout::Layout;
 use nalgebra::DMatrix;
@@ -193,7 +192,9 @@ mod tests {
 
     #[test]
     fn the_statements_hold() {
-        for finding in verify(14) {
+        let findings = verify(14);
+        assert_eq!(findings.len(), 2);
+        for finding in findings {
             assert_ne!(finding.verdict, Verdict::Fails, "{finding:?}");
         }
     }

@@ -100,6 +100,11 @@ pub(super) fn expect_below(what: &'static str, found: f64, limit: f64) -> Result
     if found < limit { Ok(()) } else { Err(HypothesisError::OutOfRange { what, found, relation: "below", limit }) }
 }
 
+/// Checks `found > limit`.
+pub(super) fn expect_above(what: &'static str, found: f64, limit: f64) -> Result<(), HypothesisError> {
+    if found > limit { Ok(()) } else { Err(HypothesisError::OutOfRange { what, found, relation: "above", limit }) }
+}
+
 /// Checks `found >= limit`.
 pub(super) fn expect_at_least(what: &'static str, found: f64, limit: f64) -> Result<(), HypothesisError> {
     let relation = "at least";
@@ -149,6 +154,9 @@ mod tests {
         let error = expect_below("the size of the weights", 0.25, 0.125).unwrap_err();
         assert_eq!(error.to_string(), "the size of the weights is 2.5000e-1: it has to be below 1.2500e-1");
         assert!(expect_below("x", f64::NAN, 1.0).is_err() && expect_at_least("x", f64::NAN, 1.0).is_err());
+        let error = expect_above("eps", -0.5, 0.0).unwrap_err();
+        assert_eq!(error.to_string(), "eps is -5.0000e-1: it has to be above 0.0000e0");
+        assert!(expect_above("x", 1.0, 1.0).is_err() && expect_above("x", f64::NAN, 1.0).is_err());
         let error = expect_layout(&Layout::parse("0:1", 3).unwrap(), [(0, 2)], "0:K-1").unwrap_err();
         assert_eq!(error.to_string(), "the layout is 0:1: the statement is about 0:K-1");
     }

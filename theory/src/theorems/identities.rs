@@ -17,6 +17,7 @@ pub use conservation::{balance, balance_drift, conserved_nodes};
 pub use symmetry::{reversal_deviation, reversed, rotated, rotation_deviation};
 pub use verify::verify;
 
+use super::measure::largest;
 use crate::network::{EndToEnd, Gradient, LinearNet, Problem, Target, Weights};
 
 /// Step of the central differences.
@@ -35,8 +36,7 @@ pub fn gradient_deviation(problem: &Problem, weights: &Weights) -> f64 {
     let mut slope = vec![0.0; problem.len()];
     let loss = gradient.evaluate(weights.values(), &mut slope);
     let mut point = weights.values().to_vec();
-    let mut worst: f64 = 0.0;
-    for (i, slope) in slope.iter().enumerate() {
+    let mut difference = |i: usize, slope: f64| {
         let middle = point[i];
         let mut at = |value: f64| {
             point[i] = value;
@@ -44,9 +44,10 @@ pub fn gradient_deviation(problem: &Problem, weights: &Weights) -> f64 {
         };
         let (above, below) = (at(middle + DIFFERENCE_STEP), at(middle - DIFFERENCE_STEP));
         point[i] = middle;
-        worst = worst.max((slope - (above - below) / (2.0 * DIFFERENCE_STEP)).abs());
-    }
-    relative(worst, slope.iter().fold(loss, |largest, slope| largest.max(slope.abs())))
+        (slope - (above - below) / (2.0 * DIFFERENCE_STEP)).abs()
+    };
+    let worst = largest(slope.iter().enumerate().map(|(i, &slope)| difference(i, slope)));
+    relative(worst, largest(slope.iter().map(|slope| slope.abs()).chain([loss])))
 }
 
 /// Euler's identity `sum_l <W_l, dL/dW_l> = <E, sum_k k f_k>`, where `f_k` is the part of `A_K` of degree k in the
@@ -105,7 +106,7 @@ fn headroom(problem: &Problem, loss: f64) -> f64 {
 /// The larger of the relative deviations of a second loss and a second gradient from those of an instance.
 fn deviation(problem: &Problem, (loss, gradient): (f64, &Weights), (other_loss, other): (f64, &Weights)) -> f64 {
     let losses = relative((loss - other_loss).abs(), loss.max(problem.target().scale()));
-    losses.max(distance(gradient.values(), other.values()) / headroom(problem, loss))
+    largest([losses, distance(gradient.values(), other.values()) / headroom(problem, loss)])
 }
 
 /// A deviation relative to a size; 0 where both are 0, infinite where something is not a number.

@@ -13,7 +13,7 @@ pub mod hypothesis;
 pub mod identities;
 pub mod learned;
 pub mod linear_rate;
-mod measure;
+pub(crate) mod measure;
 pub mod reduced_nets;
 pub mod saddle;
 pub mod scalar_flows;

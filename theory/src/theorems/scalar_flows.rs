@@ -9,7 +9,7 @@ use nalgebra::{DMatrix, DVector};
 use rayon::prelude::*;
 
 use super::hypothesis::HypothesisError;
-use super::measure::{largest, smallest};
+use super::measure::{arrived, largest, smallest};
 use super::zero_init::hidden_only;
 use crate::flow::{FlowSettings, GradientFlow, Tolerance};
 use crate::network::{Gradient, Problem, Svd, Weights};
@@ -80,20 +80,14 @@ impl ScalarFlows {
 
     /// Follows the network and its modes from zero weights, each on its own, to every one of these times.
     pub fn compare(&self, times: &[f64]) -> ScalarComparison {
-        let settings = |until_time| FlowSettings {
-            until_time,
-            tolerance: Tolerance { relative: 1e-12, absolute: 1e-14 },
-            stop_at_noise: false,
-            ..FlowSettings::default()
+        let loss_at = |problem: &Problem, time: f64| {
+            let outcome = GradientFlow::new(problem, settings_to(time)).run(&problem.zeros(), |_, _| ());
+            if arrived(&outcome, time) { outcome.loss } else { f64::NAN }
         };
         let scale = self.problem.target().scale();
         let difference = |&time: &f64| {
-            let whole = GradientFlow::new(&self.problem, settings(time)).run(&self.problem.zeros(), |_, _| ());
-            let modes = self
-                .modes
-                .iter()
-                .map(|mode| GradientFlow::new(mode, settings(time)).run(&mode.zeros(), |_, _| ()).loss);
-            (whole.loss - modes.sum::<f64>()).abs() / scale
+            let modes = self.modes.iter().map(|mode| loss_at(mode, time));
+            (loss_at(&self.problem, time) - modes.sum::<f64>()).abs() / scale
         };
         let difference = largest(times.iter().map(difference));
         let mut slowest = f64::INFINITY;
@@ -101,7 +95,7 @@ impl ScalarFlows {
         for mode in &self.modes {
             let mut gradient = Gradient::new(mode);
             let mut slope = vec![0.0; mode.len()];
-            GradientFlow::new(mode, settings(until)).run(&mode.zeros(), |_, weights| {
+            GradientFlow::new(mode, settings_to(until)).run(&mode.zeros(), |_, weights| {
                 gradient.evaluate(weights, &mut slope);
                 slowest = smallest(slope.iter().map(|s| -s).chain([slowest]));
             });
@@ -110,7 +104,12 @@ impl ScalarFlows {
     }
 }
 
-/// How the modes of a flow compare to the whole.
+fn settings_to(until_time: f64) -> FlowSettings {
+    let tolerance = Tolerance { relative: 1e-12, absolute: 1e-14 };
+    FlowSettings { until_time, tolerance, stop_at_noise: false, ..FlowSettings::default() }
+}
+
+/// How the modes of a flow compare to the whole; not a number where a flow did not get to its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScalarComparison {
     /// The largest difference between the loss and the sum of the losses of the modes, relative to the first loss.
@@ -130,7 +129,7 @@ pub(super) fn finding(seed: u64) -> Finding {
             let target = draw.target(TargetLaw::Gaussian, d);
             let flows = ScalarFlows::new(&Problem::whitened(&layout, target).ok()?).ok()?;
             let modes: Vec<Weights> = flows.modes().iter().map(|mode| draw.weights(mode, 0.5)).collect();
-            let size = 1.0 + flows.embed(&modes).values().iter().map(|w| w.abs()).fold(0.0, f64::max);
+            let size = 1.0 + largest(flows.embed(&modes).values().iter().map(|w| w.abs()));
             Some((flows.compare(&[0.1, 0.4, 1.5]), flows.defect(&modes) / size))
         })
         .collect();

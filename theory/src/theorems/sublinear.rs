@@ -3,8 +3,9 @@
 //!
 //! On [`SublinearFamily`] the flow of `0:1` splits into scalar modes `f = w^(K-1) u`, `u = 1 + w_1`, one a singular
 //! value of the target. Where that is 0, `u² - w²` keeps its value `1 - eps²` and `z = w²` has `z' = -2 z^(K-1) u²`, so
-//! that the mode's loss `z^(K-1) u² / 2` falls like a power of t. From the same weights and for the same target,
-//! `0:K-1` converges exponentially.
+//! that the mode's loss `z^(K-1) u² / 2` falls like a power of t. From the same weights and for the same target
+//! `0:K-1` converges exponentially. This was only measured, at d = 1 and Y = 0: the weights of the family are too large
+//! for a certificate of the rate.
 
 use connection_layout::Layout;
 use nalgebra::{DMatrix, DVector};
@@ -49,7 +50,7 @@ impl SublinearFamily {
     pub fn new(epsilon: f64, values: &[f64], factors: Vec<DMatrix<f64>>) -> Result<Self, HypothesisError> {
         let d = values.len();
         hypothesis::expect_at_least("the number of factors", factors.len() as f64, 3.0)?;
-        hypothesis::expect_below("minus eps", -epsilon, 0.0)?;
+        hypothesis::expect_above("eps", epsilon, 0.0)?;
         hypothesis::expect_below("eps", epsilon, 1.0)?;
         hypothesis::expect_at_least("the smallest singular value", smallest(values.iter().copied()), 0.0)?;
         let zeros = values.iter().filter(|value| **value == 0.0).count();
@@ -204,9 +205,13 @@ fn random_member(draw: &mut Draw) -> SublinearFamily {
     SublinearFamily::random(draw, depth, epsilon, &values).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// The smallest ratio of the loss to the lower bound up to a time.
+/// The smallest ratio of the loss to the lower bound up to a time; not a number if the flow did not get there.
 fn least_ratio(member: &SublinearFamily, until_time: f64) -> f64 {
-    smallest(member.trajectory(until_time).points().iter().map(|p| p.loss / member.lower_bound(p.time)))
+    let trajectory = member.trajectory(until_time);
+    if trajectory.loss_at(until_time).is_none() {
+        return f64::NAN;
+    }
+    smallest(trajectory.points().iter().map(|p| p.loss / member.lower_bound(p.time)))
 }
 
 fn bound_finding(seed: u64) -> Finding {
@@ -234,7 +239,7 @@ fn slope_findings(seed: u64) -> Vec<Finding> {
     let member = SublinearFamily::random(&mut Draw::new(seed, 100), 3, 0.3, &[0.0, 0.0])
         .unwrap_or_else(|error| unreachable!("{error}"));
     let end = 1e6;
-    let ratio = member.trajectory(end).points().last().map_or(f64::NAN, |p| p.loss / member.asymptote(end));
+    let ratio = member.trajectory(end).loss_at(end).map_or(f64::NAN, |loss| loss / member.asymptote(end));
     vec![
         Finding {
             section: 2,
@@ -246,8 +251,8 @@ fn slope_findings(seed: u64) -> Vec<Finding> {
         },
         Finding {
             section: 2,
-            source: Source::Paper,
-            statement: "0:K-1 from there: exponential, rate at K = 3..6".into(),
+            source: Source::Measured,
+            statement: "0:K-1 from there, d = 1: exponential, rate at K = 3..6".into(),
             measured: list(|row| row.rate).join(", "),
             bound: format!("constant: changes by {drift:.0e}"),
             verdict: Verdict::holds_if(least > 1.0 && drift < 0.01),
@@ -271,7 +276,9 @@ mod tests {
 
     #[test]
     fn the_statements_hold() {
-        for finding in verify(12) {
+        let findings = verify(12);
+        assert_eq!(findings.len(), 7);
+        for finding in findings {
             assert_ne!(finding.verdict, Verdict::Fails, "{finding:?}");
         }
     }

@@ -209,7 +209,9 @@ fn small_weights(seed: u64) -> Finding {
         statement: "alpha >= 1, weights -> 0: rate -> 2 alpha^2 or more (K = 4)".into(),
         measured: format!("least {:.2}, {:.3}, {:.4} of 2 alpha^2", shares[0], shares[1], shares[2]),
         bound: ">= .95 at size 1e-3".into(),
-        verdict: Verdict::holds_if(shares[2] >= 0.95 && shares[0] < shares[1] && shares[1] < shares[2]),
+        verdict: Verdict::holds_if(
+            certificates.len() == 47 && shares[2] >= 0.95 && shares[0] < shares[1] && shares[1] < shares[2],
+        ),
     }
 }
 
@@ -250,7 +252,7 @@ fn slow(seed: u64) -> [Finding; 2] {
             statement: "hidden-only, alpha = 0: slower for smaller weights".into(),
             measured: format!("time to L/2 x{:.2} or more, {} layouts", 1.0 + growth, times.len()),
             bound: "> 1.1 from 1e-2 to 1e-3".into(),
-            verdict: Verdict::holds_if(growth > 0.1 && times.iter().all(|t| t[0] < t[1])),
+            verdict: Verdict::holds_if(growth > 0.1 && times.iter().all(|t| t[0] < t[1] && t[2].is_finite())),
         },
     ]
 }
@@ -276,7 +278,9 @@ mod tests {
 
     #[test]
     fn the_statements_hold() {
-        for finding in verify(13) {
+        let findings = verify(13);
+        assert_eq!(findings.len(), 6);
+        for finding in findings {
             assert_ne!(finding.verdict, Verdict::Fails, "{finding:?}");
         }
     }

@@ -3,8 +3,8 @@
 use connection_layout::Layout;
 use nalgebra::DMatrix;
 
-use super::relative;
-use crate::flow::{FlowSettings, GradientFlow, Tolerance};
+use super::{largest, relative};
+use crate::flow::{Ending, FlowSettings, GradientFlow, Tolerance};
 use crate::network::{LinearNet, Problem, Weights};
 
 /// The hidden nodes n at which gradient flow keeps the [`balance`] of every instance: those whose outgoing shortcuts
@@ -45,23 +45,49 @@ fn with_shortcuts(net: &LinearNet, weights: &Weights, node: usize) -> Option<[DM
 }
 
 /// How far gradient flow moves the [`balance`] of a node until a time: the largest distance from its start (Frobenius),
-/// relative to the sum of the two squares at the start. Followed with [`Tolerance::FINE`]; `None` unless n is a hidden
-/// node, from 1 to K-1.
+/// relative to the sum of the two squares at the start. Followed with [`Tolerance::FINE`]; not a number when the flow did
+/// not get to that time; `None` unless n is a hidden node, from 1 to K-1.
 ///
 /// # Panics
 ///
 /// When the weights are those of another problem.
 pub fn balance_drift(problem: &Problem, start: &Weights, node: usize, time: f64) -> Option<f64> {
-    let first = balance(problem.net(), start, node)?;
-    let size = with_shortcuts(problem.net(), start, node)?.iter().map(|m| m.norm_squared()).sum();
     let settings =
         FlowSettings { until_time: time, tolerance: Tolerance::FINE, stop_at_noise: false, ..FlowSettings::default() };
+    drift_under(problem, start, node, settings)
+}
+
+fn drift_under(problem: &Problem, start: &Weights, node: usize, settings: FlowSettings) -> Option<f64> {
+    let first = balance(problem.net(), start, node)?;
+    let size = with_shortcuts(problem.net(), start, node)?.iter().map(|m| m.norm_squared()).sum();
     let (mut worst, mut point) = (0.0_f64, start.clone());
-    GradientFlow::new(problem, settings).run(start, |_, values| {
+    let outcome = GradientFlow::new(problem, settings).run(start, |_, values| {
         point.values_mut().copy_from_slice(values);
         if let Some(now) = balance(problem.net(), &point, node) {
-            worst = worst.max((now - &first).norm());
+            worst = largest([worst, (now - &first).norm()]);
         }
     });
-    Some(relative(worst, size))
+    // What a flow that stopped on the way keeps says nothing about the time that was asked for.
+    let complete = outcome.ending == Ending::Limit && outcome.time >= settings.until_time;
+    Some(if complete { relative(worst, size) } else { f64::NAN })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Draw, TargetLaw};
+
+    #[test]
+    fn a_flow_that_stops_on_the_way_has_no_drift() {
+        let mut draw = Draw::new(2, 0);
+        let problem = Problem::whitened(&Layout::parse("none", 3).unwrap(), draw.target(TargetLaw::Gaussian, 3));
+        let problem = problem.unwrap();
+        let start = draw.weights(&problem, 0.5);
+        let settings = FlowSettings { until_time: 2.0, stop_at_noise: false, ..FlowSettings::default() };
+        let drift = |settings| drift_under(&problem, &start, 1, settings).unwrap();
+        assert!(drift(settings) < 1e-5);
+        assert!(drift(FlowSettings { most_steps: 3, ..settings }).is_nan());
+        assert_eq!(balance_drift(&problem, &start, 0, 2.0), None);
+        assert_eq!(balance_drift(&problem, &start, 3, 2.0), None);
+    }
 }
