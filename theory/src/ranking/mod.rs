@@ -12,5 +12,5 @@ mod verify;
 
 pub use measure::{Speed, Spread};
 pub use ranked::{Class, Entry, Ranking, Summary};
-pub use settings::{MOST_LAYOUTS, Pool, RATES, RankingError, RankingSettings};
+pub use settings::{LARGEST_WIDTH, MOST_LAYOUTS, MOST_RUNS, MOST_STEPS, Pool, RATES, RankingError, RankingSettings};
 pub use verify::verify;
