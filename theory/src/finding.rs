@@ -72,3 +72,10 @@ pub struct Finding {
     /// Whether it holds.
     pub verdict: Verdict,
 }
+
+impl Finding {
+    /// A finding about a statement of a section.
+    pub fn new(section: u8, source: Source, statement: &str, measured: String, bound: &str, verdict: Verdict) -> Self {
+        Self { section, source, statement: statement.to_owned(), measured, bound: bound.to_owned(), verdict }
+    }
+}

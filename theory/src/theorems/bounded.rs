@@ -136,13 +136,8 @@ fn growing(layouts: &[Layout], width: usize, seed: u64, instances: u64) -> Vec<(
 /// Checks the statements on fresh instances: random hidden-only layouts of depth 3 to 5, and all layouts of depth 3
 /// with shortcuts into the output.
 pub fn verify(seed: u64) -> Vec<Finding> {
-    let finding = |source, statement: &str, measured, bound: &str, verdict| Finding {
-        section: 3,
-        source,
-        statement: statement.to_owned(),
-        measured,
-        bound: bound.to_owned(),
-        verdict,
+    let finding = |source, statement: &str, measured, bound: &str, verdict| {
+        Finding::new(3, source, statement, measured, bound, verdict)
     };
     let runs = 3000;
     let ratios: Vec<f64> = (0..runs)

@@ -143,13 +143,8 @@ impl Saddle {
 
 /// Checks the statements on fresh instances: the escape from every saddle of depth 3 and 4.
 pub fn verify(seed: u64) -> Vec<Finding> {
-    let finding = |source, statement: &str, measured, bound: &str, verdict| Finding {
-        section: 3,
-        source,
-        statement: statement.to_owned(),
-        measured,
-        bound: bound.to_owned(),
-        verdict,
+    let finding = |source, statement: &str, measured, bound: &str, verdict| {
+        Finding::new(3, source, statement, measured, bound, verdict)
     };
     let saddles: Vec<Saddle> = [3, 4].into_iter().flat_map(Saddle::all).collect();
     let of_order = |order| saddles.iter().filter(move |saddle| saddle.order() == order).cloned().collect::<Vec<_>>();

@@ -19,13 +19,8 @@ fn spread(times: &[f64]) -> f64 {
 
 /// Checks the statements on fresh instances: all classes of depth 3 and 4.
 pub fn verify(seed: u64) -> Vec<Finding> {
-    let finding = |source, statement: &str, measured, bound: &str, verdict| Finding {
-        section: 3,
-        source,
-        statement: statement.to_owned(),
-        measured,
-        bound: bound.to_owned(),
-        verdict,
+    let finding = |source, statement: &str, measured, bound: &str, verdict| {
+        Finding::new(3, source, statement, measured, bound, verdict)
     };
     let d = 4;
     let mut findings = Vec::new();
