@@ -1,4 +1,4 @@
-//! Real text for language models: corpora, tokenizers, packed and per-document rows, seeded batches.
+//! Real text for language models and real images for diffusion models, from files to seeded batches.
 //!
 //! A [`text::Corpus`] is a list of documents to train on and a list that is held out: the embedded King James Bible
 //! (no download) or the user's own files. A [`text::Tokenizer`] turns text into ids and knows how many UTF-8 bytes each
@@ -25,8 +25,29 @@
 //! # }
 //! ```
 //!
-//! Text and ids are held in memory (about the size of the text plus four bytes a token); nothing is streamed yet.
+//! Images go the same way. An [`images::ImageSpec`] names them: embedded digits or emoji, or the user's IDX, CIFAR and
+//! picture files or latents. Loading it gives two [`images::ImageSet`]s, one to train on and one that is held out, and an
+//! [`images::ImagePlan`] the batches: again a function of the seed and the number of the batch.
+//!
+//! ```
+//! use datasets::images::{ImageOptions, ImagePlan, ImageSpec};
+//!
+//! # fn main() -> Result<(), datasets::images::ImageError> {
+//! let data = ImageSpec::parse("digits")?.load(&ImageOptions::default())?;
+//! let flip = data.train.flips_make_sense(); // not for digits
+//! let plan = ImagePlan::new(data.train, 64, 0, flip)?;
+//!
+//! let batch = plan.batch(1000);
+//! assert_eq!((batch.rows, batch.shape), (64, [1, 8, 8]));
+//! assert_eq!(batch.images.len(), 64 * 8 * 8); // from -1 to 1
+//! assert!(batch.labels.iter().all(|&label| label < 10));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Images, text and ids are held in memory (about the size of the text plus four bytes a token); nothing is streamed yet.
 
+pub mod images;
 mod order;
 pub mod text;
 

@@ -7,7 +7,8 @@ use burn::tensor::{
 };
 
 use crate::ops::{
-    adamw, adamw::AdamWStep, attention, attention::AttentionShape, cross_entropy, mix, rms_norm, softmax, swiglu,
+    adamw, adamw::AdamWStep, attention, attention::AttentionShape, bias, cross_entropy, gated_add, mix,
+    modulated_layer_norm, rms_norm, self_attention, softmax, swiglu,
 };
 
 /// What the fused operations need of a backend.
@@ -105,6 +106,90 @@ pub trait FusedOps: Backend {
         _shape: AttentionShape,
     ) -> [FloatTensor<Self>; 3] {
         no_kernel::<Self>("causal_attention")
+    }
+
+    /// See [`self_attention`](crate::self_attention()). The second tensor is whatever the backward pass needs beyond the
+    /// input.
+    fn self_attention(
+        packed: FloatTensor<Self>,
+        shape: AttentionShape,
+    ) -> (FloatTensor<Self>, Option<FloatTensor<Self>>) {
+        (self_attention::composition::<Self>(packed, shape), None)
+    }
+
+    /// Gradient of the packed queries, keys and values.
+    fn self_attention_backward(
+        _packed: FloatTensor<Self>,
+        _saved: FloatTensor<Self>,
+        _upstream: FloatTensor<Self>,
+        _shape: AttentionShape,
+    ) -> FloatTensor<Self> {
+        no_kernel::<Self>("self_attention")
+    }
+
+    /// See [`modulated_layer_norm`](crate::modulated_layer_norm()).
+    fn modulated_layer_norm(
+        input: FloatTensor<Self>,
+        shift: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        eps: f64,
+    ) -> FloatTensor<Self> {
+        modulated_layer_norm::composition::<Self>(input, shift, scale, eps)
+    }
+
+    /// Gradients of the input, the shift and the scale.
+    fn modulated_layer_norm_backward(
+        _input: FloatTensor<Self>,
+        _scale: FloatTensor<Self>,
+        _upstream: FloatTensor<Self>,
+        _eps: f64,
+    ) -> [FloatTensor<Self>; 3] {
+        no_kernel::<Self>("modulated_layer_norm")
+    }
+
+    /// See [`gated_add`](crate::gated_add()).
+    fn gated_add(x: FloatTensor<Self>, gate: FloatTensor<Self>, branch: FloatTensor<Self>) -> FloatTensor<Self> {
+        gated_add::composition::<Self>(x, gate, branch)
+    }
+
+    /// Gradients of the gate and the branch; that of `x` is the upstream gradient.
+    fn gated_add_backward(
+        _gate: FloatTensor<Self>,
+        _branch: FloatTensor<Self>,
+        _upstream: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        no_kernel::<Self>("gated_add")
+    }
+
+    /// See [`add_bias`](crate::add_bias()).
+    fn add_bias(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+        bias::add_composition::<Self>(x, bias)
+    }
+
+    /// Gradient of the bias, `[width]`; that of `x` is the upstream gradient.
+    fn add_bias_backward(_upstream: FloatTensor<Self>) -> FloatTensor<Self> {
+        no_kernel::<Self>("add_bias")
+    }
+
+    /// See [`bias_gelu`](crate::bias_gelu()).
+    fn bias_gelu(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+        bias::gelu_composition::<Self>(x, bias)
+    }
+
+    /// The output and the derivative of GELU at `x + bias`, in one go.
+    fn bias_gelu_with_derivative(
+        _x: FloatTensor<Self>,
+        _bias: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        no_kernel::<Self>("bias_gelu")
+    }
+
+    /// Gradients of `x` and the bias.
+    fn bias_gelu_backward(
+        _derivative: FloatTensor<Self>,
+        _upstream: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        no_kernel::<Self>("bias_gelu")
     }
 
     /// See [`cross_entropy`](crate::cross_entropy()).

@@ -8,7 +8,7 @@ use burn_flex::FlexTensor;
 
 use crate::{
     FusedOps,
-    kernels::{self, mix::StateGradient},
+    kernels::{self, mix::StateGradient, sequences::Sequences},
     ops::{self, adamw::AdamWStep, attention::AttentionShape, cross_entropy::IGNORE_TARGET},
 };
 
@@ -36,6 +36,12 @@ fn owned(tensor: FlexTensor) -> FlexTensor {
 
 fn all_f32(tensors: &[&FlexTensor]) -> bool {
     tensors.iter().all(|t| t.dtype() == DType::F32)
+}
+
+/// Sizes of rows `[batch * length, width]` and their modulation `[batch, width]`.
+fn sequences(operation: &str, rows: &FlexTensor, modulation: &FlexTensor) -> Sequences {
+    let (rows, modulation) = (shape(rows), shape(modulation));
+    ops::sequences(operation, [rows[0], rows[1]], [modulation[0], modulation[1]])
 }
 
 impl FusedOps for Flex {
@@ -186,6 +192,133 @@ impl FusedOps for Flex {
             &mut dv,
         );
         [dq, dk, dv].map(|gradient| tensor(gradient, shape(&q)))
+    }
+
+    fn self_attention(packed: FlexTensor, sizes: AttentionShape) -> (FlexTensor, Option<FlexTensor>) {
+        if !all_f32(&[&packed]) {
+            return (ops::self_attention::composition::<Self>(packed, sizes), None);
+        }
+        let packed = packed.to_contiguous();
+        let [rows, width] = [sizes.batch * sizes.length, sizes.heads * sizes.head_size];
+        let mut output = vec![0.0; rows * width];
+        let mut log_sums = vec![0.0; rows * sizes.heads];
+        kernels::self_attention::forward(slice(&packed), sizes, &mut output, &mut log_sums);
+        let log_sums = tensor(log_sums, Shape::new([rows * sizes.heads]));
+        (tensor(output, Shape::new([rows, width])), Some(log_sums))
+    }
+
+    fn self_attention_backward(
+        packed: FlexTensor,
+        log_sums: FlexTensor,
+        upstream: FlexTensor,
+        sizes: AttentionShape,
+    ) -> FlexTensor {
+        let (packed, upstream) = (packed.to_contiguous(), upstream.to_contiguous());
+        let mut gradient = vec![0.0; slice(&packed).len()];
+        kernels::self_attention::backward(slice(&packed), slice(&log_sums), slice(&upstream), sizes, &mut gradient);
+        tensor(gradient, shape(&packed))
+    }
+
+    fn modulated_layer_norm(input: FlexTensor, shift: FlexTensor, scale: FlexTensor, eps: f64) -> FlexTensor {
+        if !all_f32(&[&input, &shift, &scale]) {
+            return ops::modulated_layer_norm::composition::<Self>(input, shift, scale, eps);
+        }
+        let sizes = sequences("modulated_layer_norm", &input, &scale);
+        let (input, shift, scale) = (input.to_contiguous(), shift.to_contiguous(), scale.to_contiguous());
+        let mut output = vec![0.0; slice(&input).len()];
+        kernels::modulated_layer_norm::forward(
+            slice(&input),
+            slice(&shift),
+            slice(&scale),
+            sizes,
+            eps as f32,
+            &mut output,
+        );
+        tensor(output, shape(&input))
+    }
+
+    fn modulated_layer_norm_backward(
+        input: FlexTensor,
+        scale: FlexTensor,
+        upstream: FlexTensor,
+        eps: f64,
+    ) -> [FlexTensor; 3] {
+        let sizes = sequences("modulated_layer_norm", &input, &scale);
+        let (input, scale, upstream) = (input.to_contiguous(), scale.to_contiguous(), upstream.to_contiguous());
+        let mut dx = vec![0.0; slice(&input).len()];
+        let (mut dshift, mut dscale) = (vec![0.0; slice(&scale).len()], vec![0.0; slice(&scale).len()]);
+        kernels::modulated_layer_norm::backward(
+            slice(&input),
+            slice(&scale),
+            slice(&upstream),
+            sizes,
+            eps as f32,
+            &mut dx,
+            &mut dshift,
+            &mut dscale,
+        );
+        [tensor(dx, shape(&input)), tensor(dshift, shape(&scale)), tensor(dscale, shape(&scale))]
+    }
+
+    fn gated_add(x: FlexTensor, gate: FlexTensor, branch: FlexTensor) -> FlexTensor {
+        if !all_f32(&[&x, &gate, &branch]) {
+            return ops::gated_add::composition::<Self>(x, gate, branch);
+        }
+        let sizes = sequences("gated_add", &x, &gate);
+        let (gate, branch) = (gate.to_contiguous(), branch.to_contiguous());
+        let mut x = owned(x);
+        kernels::gated_add::forward(x.storage_mut(), slice(&gate), slice(&branch), sizes);
+        x
+    }
+
+    fn gated_add_backward(gate: FlexTensor, branch: FlexTensor, upstream: FlexTensor) -> (FlexTensor, FlexTensor) {
+        let sizes = sequences("gated_add", &branch, &gate);
+        let (gate, branch, upstream) = (gate.to_contiguous(), branch.to_contiguous(), upstream.to_contiguous());
+        let (mut dgate, mut dbranch) = (vec![0.0; slice(&gate).len()], vec![0.0; slice(&branch).len()]);
+        kernels::gated_add::backward(slice(&gate), slice(&branch), slice(&upstream), sizes, &mut dgate, &mut dbranch);
+        (tensor(dgate, shape(&gate)), tensor(dbranch, shape(&branch)))
+    }
+
+    fn add_bias(x: FlexTensor, bias: FlexTensor) -> FlexTensor {
+        if !all_f32(&[&x, &bias]) {
+            return ops::bias::add_composition::<Self>(x, bias);
+        }
+        let bias = bias.to_contiguous();
+        let mut x = owned(x);
+        kernels::bias::add(x.storage_mut(), slice(&bias));
+        x
+    }
+
+    fn add_bias_backward(upstream: FlexTensor) -> FlexTensor {
+        let upstream = upstream.to_contiguous();
+        let width = shape(&upstream)[1];
+        tensor(kernels::bias::column_sums(slice(&upstream), width), Shape::new([width]))
+    }
+
+    fn bias_gelu(x: FlexTensor, bias: FlexTensor) -> FlexTensor {
+        if !all_f32(&[&x, &bias]) {
+            return ops::bias::gelu_composition::<Self>(x, bias);
+        }
+        let bias = bias.to_contiguous();
+        let mut x = owned(x);
+        kernels::bias::add_gelu(x.storage_mut(), slice(&bias));
+        x
+    }
+
+    fn bias_gelu_with_derivative(x: FlexTensor, bias: FlexTensor) -> (FlexTensor, FlexTensor) {
+        let bias = bias.to_contiguous();
+        let mut x = owned(x);
+        let mut output = vec![0.0; slice(&x).len()];
+        kernels::bias::add_gelu_with_derivative(x.storage_mut(), slice(&bias), &mut output);
+        (tensor(output, shape(&x)), x)
+    }
+
+    fn bias_gelu_backward(derivative: FlexTensor, upstream: FlexTensor) -> (FlexTensor, FlexTensor) {
+        let upstream = upstream.to_contiguous();
+        let width = shape(&upstream)[1];
+        let mut derivative = owned(derivative);
+        let dbias = kernels::bias::add_gelu_backward(derivative.storage_mut(), slice(&upstream), width);
+        (derivative, tensor(dbias, Shape::new([width])))
     }
 
     fn cross_entropy(logits: FlexTensor, targets: FlexTensor) -> FlexTensor {

@@ -9,6 +9,11 @@
 //! | [`rms_norm`] | `x / rms(x) * weight` | its inputs |
 //! | [`swiglu`] | `silu(gate) * up` | its inputs |
 //! | [`causal_attention`] | rotary embedding, then causal softmax attention | its inputs and one number a row and head |
+//! | [`self_attention`] | bidirectional softmax attention on packed queries, keys, values | its input and one number a row and head |
+//! | [`modulated_layer_norm`] | `layer_norm(x) * (1 + scale) + shift` | its input and the scale |
+//! | [`gated_add`] | `x + gate * branch` | the gate and the branch |
+//! | [`add_bias`] | `x + bias` | nothing |
+//! | [`bias_gelu`] | `gelu(x + bias)`, tanh form | the derivative of GELU |
 //! | [`cross_entropy`] | mean over the targets that count | the gradient of the logits |
 //! | [`adamw`] | PyTorch's AdamW | (an update, not differentiated) |
 //!
@@ -43,8 +48,12 @@ mod ops;
 pub use backend::FusedOps;
 pub use ops::adamw::{AdamWStep, adamw};
 pub use ops::attention::{AttentionShape, RotaryTable, causal_attention};
+pub use ops::bias::{add_bias, bias_gelu};
 pub use ops::cross_entropy::{IGNORE_TARGET, cross_entropy};
+pub use ops::gated_add::gated_add;
 pub use ops::mix::{mix, mix_at};
+pub use ops::modulated_layer_norm::modulated_layer_norm;
 pub use ops::rms_norm::rms_norm;
+pub use ops::self_attention::self_attention;
 pub use ops::softmax::row_softmax;
 pub use ops::swiglu::swiglu;

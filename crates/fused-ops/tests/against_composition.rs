@@ -236,3 +236,94 @@ fn adamw_kernel_equals_its_composition() {
         assert_close("adamw", a, e, 1e-6);
     }
 }
+
+#[test]
+fn self_attention() {
+    // Up to 64 positions the kernel has loops of its own, beyond it calls matrix products in blocks of 64 queries.
+    for (batch, length, heads, head_size) in [
+        (1, 1, 1, 1),
+        (2, 5, 3, 7),
+        (3, 16, 4, 16),
+        (2, 17, 2, 33),
+        (1, 31, 1, 20),
+        (1, 64, 2, 5),
+        (1, 65, 2, 5),
+        (2, 150, 1, 9),
+        (1, 256, 2, 64),
+    ] {
+        let shape = AttentionShape { batch, length, heads, head_size };
+        let dims = [batch * length, 3 * heads * head_size];
+        // Scores of a few units, so that the softmax is far from uniform.
+        let packed = values(8, dims[0] * dims[1]).iter().map(|x| 3.0 * x).collect();
+        check(&format!("self_attention {shape:?}"), &[(packed, dims)], 5e-6, |t| {
+            fused_ops::self_attention(t[0].clone(), shape)
+        });
+    }
+}
+
+/// Batches, lengths and widths at which operations with a row of modulation for each sequence are checked.
+const SEQUENCES: [(usize, usize, usize); 6] =
+    [(1, 1, 2), (2, 3, 7), (3, 16, 64), (5, 30, 33), (2, 300, 65), (40, 9, 96)];
+
+#[test]
+fn modulated_layer_norm() {
+    for (batch, length, width) in SEQUENCES {
+        let (rows, modulation) = ([batch * length, width], [batch, width]);
+        // Rows with a mean that is not small beside their spread.
+        let input: Vec<f64> = values(1, rows[0] * width).iter().map(|x| f64::from(*x as f32 + 1.5)).collect();
+        let leaves = [(input, rows), (values(2, batch * width), modulation), (values(3, batch * width), modulation)];
+        check(&format!("modulated_layer_norm {batch}x{length}x{width}"), &leaves, 5e-6, |t| {
+            fused_ops::modulated_layer_norm(t[0].clone(), t[1].clone(), t[2].clone(), 1e-6)
+        });
+    }
+}
+
+#[test]
+fn gated_add() {
+    for (batch, length, width) in SEQUENCES {
+        let (rows, modulation) = ([batch * length, width], [batch, width]);
+        let leaves = [
+            (values(1, rows[0] * width), rows),
+            (values(2, batch * width), modulation),
+            (values(3, rows[0] * width), rows),
+        ];
+        check(&format!("gated_add {batch}x{length}x{width}"), &leaves, 2e-6, |t| {
+            fused_ops::gated_add(t[0].clone(), t[1].clone(), t[2].clone())
+        });
+    }
+}
+
+#[test]
+fn add_bias_and_bias_gelu() {
+    for (rows, width) in [(1, 1), (3, 7), (130, 64), (9, 1000), (3000, 33)] {
+        let leaves = [
+            (values(1, rows * width).iter().map(|x| 4.0 * x).collect(), [rows, width]),
+            (values(2, width), [1, width]),
+        ];
+        let bias = |t: &[Tensor<B, 2>]| t[1].clone().reshape([width]);
+        check(&format!("add_bias {rows}x{width}"), &leaves, 2e-6, |t| fused_ops::add_bias(t[0].clone(), bias(t)));
+        check(&format!("bias_gelu {rows}x{width}"), &leaves, 2e-6, |t| fused_ops::bias_gelu(t[0].clone(), bias(t)));
+    }
+}
+
+/// Kernels write into storage that nobody else holds: what somebody does hold must stay as it was.
+#[test]
+fn inputs_that_are_used_again_keep_their_values() {
+    let (x, bias) = (leaf(&values(1, 12), [4, 3], DType::F32), leaf(&values(2, 3), [3], DType::F32));
+    let gate = leaf(&values(3, 6), [2, 3], DType::F32);
+    // Not a leaf: the result of an operation, of which this is one handle of several.
+    let hidden = x.clone() * 2.0;
+    let before = read(hidden.clone());
+    let sum = fused_ops::add_bias(hidden.clone(), bias.clone())
+        + fused_ops::bias_gelu(hidden.clone(), bias.clone())
+        + fused_ops::gated_add(hidden.clone(), gate, hidden.clone());
+    assert_eq!(read(hidden.clone()), before);
+    let gradients = (sum.clone().sum() + sum.sum()).backward();
+    assert!(x.grad(&gradients).is_some() && bias.grad(&gradients).is_some());
+    assert_eq!(read(hidden), before);
+    // Outside the graph too.
+    let plain = x.clone().inner() * 2.0;
+    let _ = fused_ops::bias_gelu(plain.clone(), bias.clone().inner());
+    let _ = fused_ops::add_bias(plain.clone(), bias.inner());
+    assert_eq!(read(plain), before);
+}

@@ -2,9 +2,10 @@
 //! for the whole process.
 
 use fused_ops::kernels::{
-    adamw, attention, cross_entropy, mix,
+    adamw, attention, bias, cross_entropy, gated_add, mix,
     mix::StateGradient,
-    rms_norm,
+    modulated_layer_norm, rms_norm, self_attention,
+    sequences::Sequences,
     simd::{SimdLevel, limit_simd, simd_level},
     swiglu,
 };
@@ -67,7 +68,50 @@ fn outputs() -> Vec<Vec<f32>> {
         adamw::step(&mut parameter, &a, x, y, step.coefficients());
         parameter
     });
+    // Several sequences, of several tasks' worth of elements together.
+    let sizes = Sequences { batch: 271, length: 1, width };
+    output(&mut |x, _| {
+        modulated_layer_norm::forward(&a, &b, &c, sizes, 1e-6, x);
+        vec![]
+    });
+    output(&mut |x, y| {
+        let mut scale_gradient = vec![0.0; n];
+        modulated_layer_norm::backward(&a, &b, &c, sizes, 1e-6, x, y, &mut scale_gradient);
+        scale_gradient
+    });
+    let long = Sequences { batch: 1, length: 271, width };
+    output(&mut |x, y| {
+        x.copy_from_slice(&a);
+        gated_add::forward(x, &b, &c, sizes);
+        let mut gate_gradient = vec![0.0; width];
+        gated_add::backward(&weight, &b, &c, long, &mut gate_gradient, y);
+        gate_gradient
+    });
+    output(&mut |x, y| {
+        x.copy_from_slice(&a);
+        bias::add(x, &weight);
+        y.copy_from_slice(x);
+        bias::add_gelu(y, &weight);
+        bias::column_sums(x, width)
+    });
+    output(&mut |x, y| {
+        x.copy_from_slice(&a);
+        bias::add_gelu_with_derivative(x, &weight, y);
+        bias::add_gelu_backward(x, &b, width)
+    });
+    // Short sequences: loops of our own.
+    all.push(self_attention_outputs(attention::Shape { batch: 7, length: 19, heads: 3, head_size: 21 }));
     all
+}
+
+fn self_attention_outputs(shape: attention::Shape) -> Vec<f32> {
+    let rows = shape.batch * shape.length;
+    let n = rows * shape.heads * shape.head_size;
+    let (packed, g) = (values(1, 3 * n), values(2, n));
+    let (mut out, mut sums, mut gradient) = (vec![0.0; n], vec![0.0; rows * shape.heads], vec![0.0; 3 * n]);
+    self_attention::forward(&packed, shape, &mut out, &mut sums);
+    self_attention::backward(&packed, &sums, &g, shape, &mut gradient);
+    [out, sums, gradient].concat()
 }
 
 fn attention_outputs() -> Vec<f32> {
@@ -81,7 +125,8 @@ fn attention_outputs() -> Vec<f32> {
     attention::forward(&q, &k, &v, &cos, &sin, shape, &mut out, &mut sums);
     let (mut dq, mut dk, mut dv) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
     attention::backward((&q, &k, &v), (&cos, &sin), &sums, &g, shape, &mut dq, &mut dk, &mut dv);
-    [out, sums, dq, dk, dv].concat()
+    let long = self_attention_outputs(attention::Shape { head_size: 7, ..shape });
+    [out, sums, dq, dk, dv, long].concat()
 }
 
 #[test]

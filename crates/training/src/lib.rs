@@ -57,6 +57,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod average;
 pub mod checkpoint;
 pub mod device;
 pub mod gradients;

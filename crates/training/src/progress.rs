@@ -21,10 +21,13 @@ use crate::trainer::StepReport;
 /// progress.message("reading the corpus");
 /// bar.finish();
 /// ```
-#[derive(Debug)]
+///
+/// A clone shows in the same place.
+#[derive(Clone, Debug)]
 pub struct Progress {
     bars: MultiProgress,
     mode: Mode,
+    unit: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +55,14 @@ impl Progress {
     }
 
     fn on(target: ProgressDrawTarget, mode: Mode) -> Self {
-        Self { bars: MultiProgress::with_draw_target(target), mode }
+        Self { bars: MultiProgress::with_draw_target(target), mode, unit: "tok" }
+    }
+
+    /// Calls what is learned from by another name than "tok", such as "images".
+    #[must_use]
+    pub fn counting(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
     }
 
     /// Adds the run `name`, of which `done` of `steps` steps lie behind (after a resume).
@@ -65,7 +75,17 @@ impl Progress {
         bar.set_position(done as u64);
         // Else the steps before the resume would count as made in no time.
         bar.reset_eta();
-        RunProgress { name: name.to_owned(), bar, mode: self.mode, started: Instant::now(), done, rate: None }
+        let (mode, unit) = (self.mode, self.unit);
+        RunProgress { name: name.to_owned(), bar, mode, unit, started: Instant::now(), done, rate: None }
+    }
+
+    /// Adds work of `total` parts that is no training; it vanishes when it is finished. Of use on a terminal only.
+    pub fn task(&self, name: &str, total: usize) -> TaskProgress {
+        let bar = self.bars.add(ProgressBar::new(total as u64));
+        let style = ProgressStyle::with_template("{msg} {bar:24} {pos}/{len} left {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+        bar.set_message(name.to_owned());
+        TaskProgress { bar }
     }
 
     /// Prints a line above the bars.
@@ -78,12 +98,31 @@ impl Progress {
     }
 }
 
+/// The progress of work that is no training.
+#[derive(Debug)]
+pub struct TaskProgress {
+    bar: ProgressBar,
+}
+
+impl TaskProgress {
+    /// So many parts more are done; from any thread.
+    pub fn advance(&self, parts: usize) {
+        self.bar.inc(parts as u64);
+    }
+
+    /// All is done.
+    pub fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// The progress of one run.
 #[derive(Debug)]
 pub struct RunProgress {
     name: String,
     bar: ProgressBar,
     mode: Mode,
+    unit: &'static str,
     started: Instant,
     done: usize,
     /// Tokens a second, smoothed.
@@ -98,13 +137,13 @@ impl RunProgress {
         match self.mode {
             Mode::Bars => {
                 self.bar.set_position(report.step as u64);
-                self.bar.set_message(bar_text(report, self.rate));
+                self.bar.set_message(bar_text(report, self.rate, self.unit));
             }
             Mode::Lines if report.evaluation.is_some() => {
                 let made = report.step.saturating_sub(self.done).max(1) as f64;
                 let left =
                     self.started.elapsed().as_secs_f64() / made * report.steps.saturating_sub(report.step) as f64;
-                line(&plain_line(&self.name, report, self.rate, left));
+                line(&plain_line(&self.name, report, self.rate, self.unit, left));
             }
             Mode::Lines | Mode::Hidden => {}
         }
@@ -130,13 +169,14 @@ fn line(text: &str) {
     let _ = writeln!(stderr(), "{text}");
 }
 
-fn bar_text(report: &StepReport, rate: Option<f64>) -> String {
+fn bar_text(report: &StepReport, rate: Option<f64>, unit: &str) -> String {
     let loss = report.loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.4}"));
-    format!("loss {loss}  {} tok/s ", human_count(rate.unwrap_or_default()))
+    format!("loss {loss}  {} {unit}/s ", human_count(rate.unwrap_or_default()))
 }
 
-fn plain_line(name: &str, report: &StepReport, rate: Option<f64>, seconds_left: f64) -> String {
-    let mut line = format!("{name}: step {}/{}, {}", report.step, report.steps, bar_text(report, rate).trim_end());
+fn plain_line(name: &str, report: &StepReport, rate: Option<f64>, unit: &str, seconds_left: f64) -> String {
+    let mut line =
+        format!("{name}: step {}/{}, {}", report.step, report.steps, bar_text(report, rate, unit).trim_end());
     // The task logs its most telling number first; the others are in the log.
     if let Some((metric, value)) = report.evaluation.iter().flatten().next() {
         line += &format!(", {} {value:.4}", metric.replace('_', " "));
@@ -191,11 +231,11 @@ mod tests {
     #[test]
     fn a_plain_line_holds_what_a_bar_would_show() {
         assert_eq!(
-            plain_line("ancre", &report(), Some(16_384.0), 3725.0),
+            plain_line("ancre", &report(), Some(16_384.0), "tok", 3725.0),
             "ancre: step 50/200, loss 2.3457  16.4k tok/s, val loss 2.5000, 1 h 02 min left"
         );
         let nothing = StepReport { loss: None, evaluation: None, ..report() };
-        assert_eq!(plain_line("a", &nothing, None, 59.6), "a: step 50/200, loss -  0 tok/s, 1 min 00 s left");
+        assert_eq!(plain_line("a", &nothing, None, "tok", 59.6), "a: step 50/200, loss -  0 tok/s, 1 min 00 s left");
     }
 
     /// A terminal that only remembers what was written to it.

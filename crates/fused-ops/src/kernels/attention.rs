@@ -4,15 +4,17 @@
 //! work above the diagonal is never done; the backward pass recomputes the probabilities from one log-sum-exp a row
 //! (Dao et al. 2022).
 
-use gemm::{Parallelism, gemm};
 use rayon::prelude::*;
 
-use super::simd::{dot, exp, maximum, simd_kernel, sum};
+use super::{
+    products::{Strided, multiply},
+    simd::{dot, exp, maximum, simd_kernel, sum},
+};
 
 /// Query rows handled at a time.
 const BLOCK: usize = 64;
 
-/// Sizes of an attention problem; queries, keys and values are `[batch * length, heads * head_size]`, row-major.
+/// Sizes of an attention problem: queries, keys and values have `batch * length` rows of `heads * head_size`, row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Sequences in the batch.
@@ -21,14 +23,16 @@ pub struct Shape {
     pub length: usize,
     /// Attention heads.
     pub heads: usize,
-    /// Width of one head; even, since the rotary embedding turns pairs.
+    /// Width of one head; even where a rotary embedding turns pairs.
     pub head_size: usize,
 }
 
 impl Shape {
-    fn width(&self) -> usize {
+    /// Features of a row: those of all heads.
+    pub(super) fn width(&self) -> usize {
         self.heads * self.head_size
     }
+
     /// Checks every slice of a call, so that the pointers below stay inside them.
     fn check(&self, matrices: &[usize], tables: &[usize], log_sums: usize) {
         let Self { batch, length, heads, head_size } = *self;
@@ -38,70 +42,10 @@ impl Shape {
         assert!(fits(tables, length * head_size / 2), "attention: rotary tables fit {self:?}");
         assert!(log_sums == batch * heads * length, "attention: one log-sum-exp a row and head of {self:?}");
     }
-    fn scale(&self) -> f32 {
+
+    /// The factor of scores before the softmax.
+    pub(super) fn scale(&self) -> f32 {
         1.0 / (self.head_size as f32).sqrt()
-    }
-}
-
-/// A matrix in memory shared between tasks: rows of `stride` elements, of which each task touches its own columns.
-#[derive(Clone, Copy)]
-struct Strided {
-    start: *mut f32,
-    stride: usize,
-}
-// SAFETY: tasks of one kernel call write disjoint (sequence, head) column blocks, and nobody else holds the matrix.
-unsafe impl Send for Strided {}
-// SAFETY: as above.
-unsafe impl Sync for Strided {}
-
-impl Strided {
-    fn new(matrix: &mut [f32], stride: usize) -> Self {
-        Self { start: matrix.as_mut_ptr(), stride }
-    }
-    /// Element `(row, column)`.
-    ///
-    /// # Safety
-    /// It must lie inside the matrix.
-    unsafe fn at(&self, row: usize, column: usize) -> *mut f32 {
-        // SAFETY: forwarded to the caller.
-        unsafe { self.start.add(row * self.stride + column) }
-    }
-}
-
-/// `destination[m, n] (+)= left[m, k] right[k, n]`, each operand a pointer with row and column stride.
-///
-/// # Safety
-/// The pointers must be valid for the index ranges that the sizes and strides span, and `destination` for writes.
-unsafe fn multiply(
-    (m, n, k): (usize, usize, usize),
-    destination: (*mut f32, usize),
-    add: bool,
-    left: (*const f32, usize, usize),
-    right: (*const f32, usize, usize),
-) {
-    // SAFETY: forwarded to the caller.
-    unsafe {
-        gemm(
-            m,
-            n,
-            k,
-            destination.0,
-            1,
-            destination.1 as isize,
-            add,
-            left.0,
-            left.2 as isize,
-            left.1 as isize,
-            right.0,
-            right.2 as isize,
-            right.1 as isize,
-            1.0,
-            1.0,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
     }
 }
 
@@ -125,11 +69,11 @@ simd_kernel! {
 }
 
 simd_kernel! {
-    /// Causal softmax of scaled scores in place: row `r` keeps its first `first + r + 1` columns, the rest becomes 0.
-    /// Writes each row's log-sum-exp of the scaled scores.
-    fn softmax_rows(scores: &mut [f32], columns: usize, first: usize, scale: f32, log_sums: &mut [f32]) {
+    /// Softmax of scaled scores in place; writes each row's log-sum-exp of the scaled scores. Where `first` is given, the
+    /// softmax is causal: row `r` keeps its first `first + r + 1` columns, the rest becomes 0.
+    pub(super) fn softmax_rows(scores: &mut [f32], columns: usize, first: Option<usize>, scale: f32, log_sums: &mut [f32]) {
         for (r, (row, log_sum)) in scores.chunks_exact_mut(columns).zip(log_sums).enumerate() {
-            let (seen, unseen) = row.split_at_mut(first + r + 1);
+            let (seen, unseen) = row.split_at_mut(first.map_or(columns, |first| first + r + 1));
             let largest = maximum(seen) * scale;
             for s in seen.iter_mut() {
                 *s = exp(*s * scale - largest);
@@ -147,12 +91,13 @@ simd_kernel! {
 
 simd_kernel! {
     /// From scores and `dP` to probabilities (in `scores`) and score gradients (in `gradients`), row by row.
-    fn softmax_rows_backward(scores: &mut [f32], gradients: &mut [f32], columns: usize, first: usize, scale: f32, log_sums: &[f32]) {
+    pub(super) fn softmax_rows_backward(scores: &mut [f32], gradients: &mut [f32], columns: usize, first: Option<usize>, scale: f32, log_sums: &[f32]) {
         for (r, ((row, ds), log_sum)) in
             scores.chunks_exact_mut(columns).zip(gradients.chunks_exact_mut(columns)).zip(log_sums).enumerate()
         {
-            let (seen, unseen) = row.split_at_mut(first + r + 1);
-            let (ds_seen, ds_unseen) = ds.split_at_mut(first + r + 1);
+            let visible = first.map_or(columns, |first| first + r + 1);
+            let (seen, unseen) = row.split_at_mut(visible);
+            let (ds_seen, ds_unseen) = ds.split_at_mut(visible);
             for s in seen.iter_mut() {
                 *s = exp(*s * scale - log_sum);
             }
@@ -215,7 +160,7 @@ pub fn forward(
                     (q.as_ptr().add(start * head_size), head_size, 1),
                     (k.as_ptr(), 1, head_size),
                 );
-                softmax_rows(scores, end, start, shape.scale(), &mut log_sums[start..end]);
+                softmax_rows(scores, end, Some(start), shape.scale(), &mut log_sums[start..end]);
                 multiply(
                     (rows, head_size, end),
                     (out.at(first_row + start, column), width),
@@ -286,7 +231,7 @@ pub fn backward(
                     g,
                     (values.as_ptr().add(offset), 1, width),
                 );
-                softmax_rows_backward(scores, ds, end, start, shape.scale(), &log_sums[start..end]);
+                softmax_rows_backward(scores, ds, end, Some(start), shape.scale(), &log_sums[start..end]);
                 multiply(
                     (end, head_size, rows),
                     (dv_out.at(first_row, column), width),

@@ -16,10 +16,17 @@ macro_rules! same_length {
 
 pub mod adamw;
 pub mod attention;
+pub mod bias;
 pub mod cross_entropy;
+pub mod gated_add;
 pub mod mix;
+pub mod modulated_layer_norm;
+mod products;
 pub mod rms_norm;
+pub mod self_attention;
+pub mod sequences;
 pub mod simd;
+mod small_attention;
 pub mod swiglu;
 
 /// Elements that one task of a threaded element-wise kernel handles: 32 KiB of `f32`, so that a few operands fit L2.

@@ -4,13 +4,19 @@
 pub(crate) mod adamw;
 pub(crate) mod attention;
 mod autodiff;
+pub(crate) mod bias;
 pub(crate) mod cross_entropy;
+pub(crate) mod gated_add;
 pub(crate) mod mix;
+pub(crate) mod modulated_layer_norm;
 pub(crate) mod rms_norm;
+pub(crate) mod self_attention;
 pub(crate) mod softmax;
 pub(crate) mod swiglu;
 
 use burn::tensor::{DType, Tensor, TensorPrimitive, backend::Backend, ops::FloatTensor};
+
+use crate::kernels::sequences::Sequences;
 
 /// The primitive of a float tensor.
 fn primitive<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> FloatTensor<B> {
@@ -25,4 +31,19 @@ fn tensor<B: Backend, const D: usize>(primitive: FloatTensor<B>) -> Tensor<B, D>
 /// A tensor in `f32`, unless it is `f64`.
 fn widened<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, D> {
     if tensor.dtype() == DType::F64 { tensor } else { tensor.cast(DType::F32) }
+}
+
+/// The sizes of rows and of their modulation; panics where one does not fit the other.
+pub(crate) fn sequences(operation: &str, [rows, columns]: [usize; 2], [batch, width]: [usize; 2]) -> Sequences {
+    let length = rows.checked_div(batch).unwrap_or(0);
+    assert!(
+        columns == width && batch * length == rows,
+        "{operation}: {rows} rows of {columns} elements are no sequences of one length for modulation [{batch}, {width}]"
+    );
+    Sequences { batch, length, width }
+}
+
+/// Panics where the tensors of an operation differ in type.
+fn assert_one_type(operation: &str, types: &[DType]) {
+    assert!(types.iter().all(|t| *t == types[0]), "{operation}: tensors have one type, not {types:?}");
 }

@@ -1,0 +1,69 @@
+//! Tables of arms: cells over seeds, and the table of costs.
+
+use plotting::{Align, Table, fixed, mean, mean_sd};
+
+use super::{RunLogs, Runs};
+
+/// A table whose first column is text and whose others are numbers.
+pub fn numbers<const N: usize>(columns: [&str; N], units: [&str; N]) -> Table {
+    let table = Table::new(columns).units(units).align(0, Align::Left);
+    (1..N).fold(table, |table, column| table.align(column, Align::Right))
+}
+
+/// Values of several seeds as a cell: their mean, with the standard deviation where there are several; `-` for none.
+pub fn summary(values: &[f64], decimals: usize) -> String {
+    match values {
+        [] => "-".to_owned(),
+        [one] => fixed(*one, decimals),
+        several => mean_sd(several, decimals),
+    }
+}
+
+/// A value over the runs of an arm, as [`summary`]; runs where it is not known are left out.
+pub fn over_seeds(runs: &[&RunLogs], decimals: usize, value: impl Fn(&RunLogs) -> f64) -> String {
+    let values: Vec<f64> = runs.iter().map(|run| value(run)).filter(|v| v.is_finite()).collect();
+    summary(&values, decimals)
+}
+
+/// Steps at which a falling metric reaches the baseline's final value, as a share of all, over seeds; says how many seeds
+/// get there if not all do.
+pub fn steps_share(all: &Runs, runs: &[&RunLogs], metric: &str, steps: usize) -> String {
+    let share = |run: &&RunLogs| Some(all.steps_to_baseline(run, metric)? / steps as f64);
+    let shares: Vec<f64> = runs.iter().filter_map(share).collect();
+    match (shares.len(), runs.len()) {
+        (0, _) => "not reached".to_owned(),
+        (reached, all) if reached == all => summary(&shares, 2),
+        (reached, all) => format!("{} ({reached} of {all})", fixed(mean(&shares), 2)),
+    }
+}
+
+/// Speed and memory of the arms, relative to the baseline's. `rate` names what
+/// [`RunLogs::tokens_per_second`] counts, such as "tokens/s".
+pub fn cost(all: &Runs, rate: &str) -> Table {
+    let mut table = numbers(
+        ["arm", rate, "step time", "peak memory", "memory", "connection parameters"],
+        ["", "", "ratio", "", "ratio", ""],
+    );
+    let memory = |runs: &[&RunLogs]| -> Vec<f64> {
+        runs.iter().filter_map(|run| run.summary.peak_memory_bytes).map(|bytes| bytes as f64).collect()
+    };
+    let baseline_memory = memory(&all.of_arm(&all.baseline));
+    for arm in &all.arms {
+        let runs = all.of_arm(arm);
+        let peak = memory(&runs);
+        let (bytes, ratio) = match (peak.is_empty(), baseline_memory.is_empty()) {
+            (true, _) => ("-".to_owned(), "-".to_owned()),
+            (false, true) => (plotting::bytes(mean(&peak) as u64), "-".to_owned()),
+            (false, false) => (plotting::bytes(mean(&peak) as u64), fixed(mean(&peak) / mean(&baseline_memory), 3)),
+        };
+        table.push([
+            arm.clone(),
+            over_seeds(&runs, 0, |run| run.tokens_per_second),
+            over_seeds(&runs, 3, |run| all.step_time_ratio(run).unwrap_or(f64::NAN)),
+            bytes,
+            ratio,
+            runs.first().map_or_else(String::new, |run| run.summary.connection_parameters.to_string()),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,181 @@
+//! Models from state dicts, and back.
+
+use std::{collections::BTreeMap, path::Path};
+
+use ancre::{Arm, Connections};
+use anyhow::{Context, Result};
+use burn::tensor::{TensorData, backend::Backend};
+use training::parameters::{self, NamedTensor, ParameterError};
+
+use super::{Naming, StateDict, StateDictError, StoredTensor, read};
+use crate::{CONNECTIONS, Connected};
+
+const TAU: &str = "softmax_temp";
+const VECTORS: &str = "shortcut_params";
+/// Free scalars are no logits, so they have a name of their own, which the authors' code does not know.
+const SCALARS: &str = "scalars";
+
+/// What loading found besides the weights.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadReport {
+    /// Buffers in the file that this model computes itself (rotary frequencies, tables of positions).
+    pub recomputed: Vec<String>,
+    /// The file's connections, where the arm of the model has none and they are left out.
+    pub unused_connections: Vec<String>,
+    /// Whether the file lacks the connections' parameters; they keep their initial values.
+    pub fresh_connections: bool,
+    /// A stored temperature that replaced the configured one: (configured, stored).
+    pub tau: Option<(f64, f64)>,
+}
+
+impl LoadReport {
+    /// What loading found, as sentences; `buffers` is what the recomputed ones are called.
+    pub fn notes(&self, file: &Path, buffers: &str) -> Vec<String> {
+        let file = file.display();
+        let mut notes = Vec::new();
+        if let Some((configured, stored)) = self.tau {
+            notes.push(format!("{file} stores tau = {stored}, which replaces the configured {configured}"));
+        }
+        if self.fresh_connections {
+            notes.push(format!("{file} has no connections: those of this run start afresh"));
+        }
+        if !self.unused_connections.is_empty() {
+            notes.push(format!(
+                "{file} has connections that this arm does not use: {}",
+                self.unused_connections.join(", ")
+            ));
+        }
+        if !self.recomputed.is_empty() {
+            notes.push(format!("{file}: {} {buffers} are computed anew", self.recomputed.len()));
+        }
+        notes
+    }
+}
+
+/// The model with the weights of a file, and what the user should know of them; see [`into_model`].
+///
+/// # Errors
+/// As [`read`] and [`into_model`]; the message names the file.
+pub fn load<B: Backend, M: Connected<B>>(model: M, file: &Path, naming: &impl Naming) -> Result<(M, Vec<String>)> {
+    let stored = read(file)?;
+    let (model, report) =
+        into_model(model, &stored, naming).with_context(|| format!("{} does not fit", file.display()))?;
+    let mut notes = vec![format!("initial weights: {} ({} tensors)", file.display(), stored.len())];
+    notes.extend(report.notes(file, naming.buffers()));
+    Ok((model, notes))
+}
+
+/// The model's weights and connections under the authors' names. Buffers that [`Naming::module_name`] leaves out are not
+/// among them.
+pub fn from_model<B: Backend, M: Connected<B>>(model: &M, naming: &impl Naming) -> StateDict {
+    let weights = parameters::export::<B, _>(model).into_iter().filter(|t| !t.name.starts_with(CONNECTIONS));
+    let mut tensors = to_stored(weights, naming);
+    tensors.extend(connection_tensors(model.connections(), naming.connections_prefix()));
+    tensors
+}
+
+/// The connections as the authors store them; nothing for those that have no parameters to the authors.
+fn connection_tensors<B: Backend>(connections: &Connections<B>, prefix: &str) -> StateDict {
+    let mut tensors = StateDict::new();
+    // Fixed layouts have coefficients of 1 that are no parameters to the authors.
+    if is_stored(connections.arm()) {
+        let single = *connections.arm() == Arm::NaiveScalars;
+        let base = vectors_name(connections.arm());
+        for (i, values) in connections.to_vectors().into_iter().enumerate() {
+            let name = if single { format!("{prefix}{base}") } else { format!("{prefix}{base}.{i}") };
+            tensors.insert(name, StoredTensor { shape: vec![values.len()], values });
+        }
+        let tau = StoredTensor { shape: vec![], values: vec![connections.tau() as f32] };
+        tensors.insert(format!("{prefix}{TAU}"), tau);
+    }
+    tensors
+}
+
+/// Tensors of a module (weights, gradients, moments or averages of its parameters, but for the connections') under the
+/// stored names and in their arrangement.
+pub fn to_stored(tensors: impl IntoIterator<Item = NamedTensor>, naming: &impl Naming) -> StateDict {
+    tensors
+        .into_iter()
+        .map(|NamedTensor { name, data }| {
+            let tensor = StoredTensor { shape: data.shape.to_vec(), values: data.iter::<f32>().collect() };
+            (naming.stored_name(&name), naming.to_file(&name, &tensor))
+        })
+        .collect()
+}
+
+/// The model with the weights of a state dict. A stored temperature wins over the configured one, and connections that
+/// the file lacks keep their initial values; the [`LoadReport`] says so.
+///
+/// # Errors
+/// If weights are missing, unexpected or of another shape (all are listed), or the connections do not fit the arm.
+pub fn into_model<B: Backend, M: Connected<B>>(
+    model: M,
+    stored: &StateDict,
+    naming: &impl Naming,
+) -> Result<(M, LoadReport), StateDictError> {
+    let mut report = LoadReport::default();
+    let arm = model.connections().arm().clone();
+    let (prefix, base) = (naming.connections_prefix(), vectors_name(&arm));
+    let (mut weights, mut vectors, mut tau) = (Vec::new(), BTreeMap::new(), None);
+    for (stored_name, tensor) in stored {
+        let own = stored_name.strip_prefix(prefix);
+        if own == Some(TAU) {
+            tau = tensor.values.first().copied();
+        } else if let Some(rest) = own.and_then(|own| own.strip_prefix(base).or_else(|| own.strip_prefix(VECTORS))) {
+            let index = rest.strip_prefix('.').and_then(|i| i.parse::<usize>().ok()).unwrap_or(0);
+            vectors.insert(index, (stored_name.clone(), tensor.values.clone()));
+        } else if let Some(name) = naming.module_name(stored_name) {
+            let StoredTensor { shape, values } = naming.to_module(&name, tensor);
+            weights.push(NamedTensor { name, data: TensorData::new(values, shape) });
+        } else {
+            report.recomputed.push(stored_name.clone());
+        }
+    }
+    // The connections are handled apart: here their present values stand in.
+    weights.extend(parameters::export::<B, _>(&model).into_iter().filter(|t| t.name.starts_with(CONNECTIONS)));
+    let model: M = parameters::import::<B, M>(model, weights).map_err(|error| with_stored_names(error, naming))?;
+
+    if !is_stored(&arm) {
+        report.unused_connections = vectors.into_values().map(|(name, _)| name).collect();
+        return Ok((model, report));
+    }
+    let mut connections = model.connections().clone();
+    if let Some(tau) = tau {
+        // Stored as f32: 0.01 comes back as 0.01, not as 0.009999999776.
+        let stored: f64 = tau.to_string().parse().unwrap_or(f64::from(tau));
+        if stored != connections.tau() {
+            report.tau = Some((connections.tau(), stored));
+            connections.set_tau(stored)?;
+        }
+    }
+    if vectors.is_empty() {
+        report.fresh_connections = true;
+    } else {
+        let vectors: Vec<Vec<f32>> = vectors.into_values().map(|(_, values)| values).collect();
+        connections = connections.with_vectors(&vectors)?;
+    }
+    Ok((model.with_connections(connections), report))
+}
+
+/// Whether the connections of an arm are parameters to the authors.
+fn is_stored(arm: &Arm) -> bool {
+    !matches!(arm, Arm::Cascade | Arm::Fixed(_))
+}
+
+/// What the vectors of an arm are stored as.
+fn vectors_name(arm: &Arm) -> &'static str {
+    if *arm == Arm::Scalars { SCALARS } else { VECTORS }
+}
+
+/// The error in the file's own names.
+fn with_stored_names(mut error: ParameterError, naming: &impl Naming) -> ParameterError {
+    for entries in [&mut error.missing, &mut error.unexpected, &mut error.mismatched] {
+        for entry in entries {
+            // After a name may stand what is wrong with it.
+            let end = entry.find(' ').unwrap_or(entry.len());
+            let (name, rest) = entry.split_at(end);
+            *entry = naming.stored_name(name) + rest;
+        }
+    }
+    error
+}

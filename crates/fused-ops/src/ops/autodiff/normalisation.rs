@@ -1,0 +1,77 @@
+//! The nodes of [`rms_norm`](crate::rms_norm()) and [`modulated_layer_norm`](crate::modulated_layer_norm()).
+
+use burn::{backend::Autodiff, tensor::TensorMetadata};
+use burn_autodiff::{
+    checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
+    grads::Gradients,
+    ops::{Backward, Ops, OpsKind},
+};
+
+use super::{Primitive, Tracked};
+use crate::{FusedOps, ops};
+
+#[derive(Debug)]
+struct RmsNorm;
+
+impl<B: FusedOps> Backward<B, 2> for RmsNorm {
+    type State = (Primitive<B>, Primitive<B>, f64);
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let (input, weight, eps) = ops.state;
+        let (dx, dw) = B::rms_norm_backward(input, weight, upstream, eps);
+        let [input, weight] = ops.parents;
+        register!(B, grads, input, dx);
+        register!(B, grads, weight, dw);
+    }
+}
+
+pub(super) fn rms_norm<B: FusedOps, C: CheckpointStrategy>(
+    input: Tracked<B>,
+    weight: Tracked<B>,
+    eps: f64,
+) -> Tracked<B> {
+    if !B::fused(input.dtype()) {
+        return ops::rms_norm::composition::<Autodiff<B, C>>(input, weight, eps);
+    }
+    let output = B::rms_norm(input.primitive.clone(), weight.primitive.clone(), eps);
+    match RmsNorm.prepare::<C>([input.node, weight.node]).compute_bound().stateful() {
+        OpsKind::Tracked(prep) => prep.finish((input.primitive, weight.primitive, eps), output),
+        OpsKind::UnTracked(prep) => prep.finish(output),
+    }
+}
+
+#[derive(Debug)]
+struct ModulatedLayerNorm;
+
+impl<B: FusedOps> Backward<B, 3> for ModulatedLayerNorm {
+    /// Input, scale, eps.
+    type State = (Primitive<B>, Primitive<B>, f64);
+
+    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let (input, scale, eps) = ops.state;
+        let gradients = B::modulated_layer_norm_backward(input, scale, upstream, eps);
+        for (node, gradient) in ops.parents.into_iter().zip(gradients) {
+            register!(B, grads, node, gradient);
+        }
+    }
+}
+
+pub(super) fn modulated_layer_norm<B: FusedOps, C: CheckpointStrategy>(
+    input: Tracked<B>,
+    shift: Tracked<B>,
+    scale: Tracked<B>,
+    eps: f64,
+) -> Tracked<B> {
+    if !B::fused(input.dtype()) {
+        return ops::modulated_layer_norm::composition::<Autodiff<B, C>>(input, shift, scale, eps);
+    }
+    let nodes = [input.node, shift.node, scale.node];
+    let (input, scale) = (input.primitive, scale.primitive);
+    let output = B::modulated_layer_norm(input.clone(), shift.primitive, scale.clone(), eps);
+    match ModulatedLayerNorm.prepare::<C>(nodes).compute_bound().stateful() {
+        OpsKind::Tracked(prep) => prep.finish((input, scale, eps), output),
+        OpsKind::UnTracked(prep) => prep.finish(output),
+    }
+}

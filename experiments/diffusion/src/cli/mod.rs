@@ -1,0 +1,39 @@
+//! The program: arguments, then settings, then the work, and messages for people.
+
+mod args;
+mod commands;
+mod request;
+mod samples;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// Runs the program with the process's arguments.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        None => commands::compare(&cli.compare),
+        Some(Command::Compare(args)) => commands::compare(&args),
+        Some(Command::Train(args)) => commands::train(&args),
+        Some(Command::Sample(args)) => samples::sample(&args),
+        Some(Command::Score(args)) => samples::score(&args),
+        Some(Command::Export(args)) => commands::export(&args),
+        Some(Command::Presets) => commands::presets(),
+    };
+    command_line::end(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,188 @@
+//! From images to what a run is trained and measured on.
+
+use std::sync::Arc;
+
+use burn::tensor::{Tensor, TensorData, backend::Backend};
+use datasets::images::{ImageData, ImageKind, ImageSet};
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution, StandardNormal};
+use thiserror::Error;
+
+use crate::{
+    model::DitConfig,
+    settings::{EvaluationSettings, PROCESS_STEPS, Settings},
+};
+
+/// Images with their classes. Arms and seeds of a comparison share them.
+#[derive(Clone, Debug)]
+pub struct Images {
+    /// What they are, in words.
+    pub description: String,
+    /// The images to train on.
+    pub train: Arc<ImageSet>,
+    /// The images to evaluate on.
+    pub held_out: Arc<ImageSet>,
+}
+
+/// Why images cannot be used.
+#[derive(Debug, Error)]
+pub enum DataError {
+    /// The images cannot be read.
+    #[error("{0}")]
+    Images(#[from] datasets::images::ImageError),
+    /// Nothing is held out.
+    #[error("no image is held out to evaluate on: give a larger share with --set data.held_out=0.2")]
+    NothingHeldOut,
+    /// The model was set up for other images.
+    #[error(
+        "model.{name} = {model}, and the images have {data}: set model.{name} to {data}, or to 0 to take the data's"
+    )]
+    Mismatch {
+        /// Which size.
+        name: &'static str,
+        /// The model's.
+        model: usize,
+        /// The data's.
+        data: usize,
+    },
+}
+
+impl Images {
+    /// Reads the images that the settings ask for.
+    ///
+    /// # Errors
+    /// See [`DataError`]; every message names the file.
+    pub fn load(settings: &Settings) -> Result<Self, DataError> {
+        let expected = (settings.model.classes > 0).then_some(settings.model.classes);
+        let data = settings.data.images.load(&settings.data.options(expected))?;
+        if data.held_out.is_empty() {
+            return Err(DataError::NothingHeldOut);
+        }
+        let description = data.to_string();
+        let ImageData { train, held_out, .. } = data;
+        Ok(Self { description, train: Arc::new(train), held_out: Arc::new(held_out) })
+    }
+
+    /// The model's configuration with the sizes of these images where it leaves them open.
+    ///
+    /// # Errors
+    /// If it has other sizes.
+    pub fn settle(&self, model: &DitConfig) -> Result<DitConfig, DataError> {
+        let [channels, size, _] = self.train.shape();
+        let known = |name, model: usize, data: usize| match model {
+            0 => Ok(data),
+            model if model == data => Ok(data),
+            model => Err(DataError::Mismatch { name, model, data }),
+        };
+        Ok(DitConfig {
+            size: known("size", model.size, size)?,
+            channels: known("channels", model.channels, channels)?,
+            classes: known("classes", model.classes, self.train.classes())?,
+            ..model.clone()
+        })
+    }
+
+    /// Whether the images are pictures that can be shown as they are.
+    pub fn are_pictures(&self) -> bool {
+        self.train.kind() == ImageKind::Pictures
+    }
+
+    /// A text that changes with the images on either side, so that a run is not resumed on other data.
+    pub fn fingerprint(&self) -> String {
+        format!("{:08x}-{:08x}", self.train.fingerprint(), self.held_out.fingerprint())
+    }
+}
+
+/// Normal numbers from a generator.
+pub fn normal(rng: &mut impl Rng, count: usize) -> Vec<f32> {
+    Distribution::<f32>::sample_iter(StandardNormal, rng).take(count).collect()
+}
+
+/// Images `[rows, channels, size, size]` as a tensor.
+pub fn image_tensor<B: Backend>(
+    values: Vec<f32>,
+    [channels, height, width]: [usize; 3],
+    device: &B::Device,
+) -> Tensor<B, 4> {
+    let rows = values.len() / (channels * height * width).max(1);
+    Tensor::from_data(TensorData::new(values, [rows, channels, height, width]), device)
+}
+
+/// Images with the noise and the step at which a model is asked about them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NoisedBatch {
+    /// Clean images.
+    pub images: Vec<f32>,
+    /// The noise, of the same shape.
+    pub noise: Vec<f32>,
+    /// One step of the process an image.
+    pub steps: Vec<usize>,
+    /// One label an image; that of no label where it is withheld.
+    pub labels: Vec<u32>,
+    /// Channels, height, width.
+    pub shape: [usize; 3],
+}
+
+impl NoisedBatch {
+    /// A batch for training: steps uniform, labels withheld with the model's probability. `rng` is the stream of this
+    /// batch.
+    pub fn draw(batch: datasets::images::ImageBatch, model: &DitConfig, rng: &mut impl Rng) -> Self {
+        let steps = (0..batch.rows).map(|_| rng.random_range(0..PROCESS_STEPS)).collect();
+        let withheld: Vec<bool> = (0..batch.rows).map(|_| rng.random::<f64>() < model.label_dropout).collect();
+        let labels = batch.labels.iter().zip(withheld).map(|(&label, withheld)| match model.null_label() {
+            Some(null) if withheld => null,
+            _ => label,
+        });
+        let labels = labels.collect();
+        let noise = normal(rng, batch.images.len());
+        Self { noise, steps, labels, images: batch.images, shape: batch.shape }
+    }
+
+    /// Number of images.
+    pub fn rows(&self) -> usize {
+        self.steps.len()
+    }
+}
+
+/// The held-out images of an evaluation with their noise, chosen once and for all: the same for every arm and seed.
+#[derive(Clone, Debug)]
+pub struct HeldOut {
+    /// Batches; all images of a batch are at one noise level.
+    pub batches: Vec<(usize, NoisedBatch)>,
+    /// Number of noise levels.
+    pub levels: usize,
+}
+
+impl HeldOut {
+    /// Every chosen image once at each noise level, at a step within the level's band that moves on from image to image.
+    pub fn new(set: &ImageSet, settings: &EvaluationSettings) -> Self {
+        let (count, all) = (settings.images, set.len() as usize);
+        let count = if count == 0 { all } else { count.min(all) };
+        let numbers: Vec<usize> = (0..count).map(|i| i * all / count.max(1)).collect();
+        let levels = settings.noise_levels;
+        let band = PROCESS_STEPS / levels;
+        let mut batches = Vec::new();
+        for level in 0..levels {
+            for chunk in numbers.chunks(settings.batch) {
+                let mut batch = NoisedBatch {
+                    images: Vec::new(),
+                    noise: Vec::new(),
+                    steps: Vec::new(),
+                    labels: Vec::new(),
+                    shape: set.shape(),
+                };
+                for &number in chunk {
+                    let image = set.image(number as u32);
+                    batch.images.extend_from_slice(image);
+                    let mut rng = training::seed::stream(0, "held-out noise", (number * levels + level) as u64);
+                    batch.noise.extend(normal(&mut rng, image.len()));
+                    // 37 and any band that is no multiple of it have no common step: all parts of the band are visited.
+                    batch.steps.push(level * PROCESS_STEPS / levels + number * 37 % band);
+                    batch.labels.push(set.labels()[number]);
+                }
+                batches.push((level, batch));
+            }
+        }
+        Self { batches, levels }
+    }
+}

@@ -1,0 +1,187 @@
+//! Samples scored against the training images, in the feature space of a classifier.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use burn::tensor::{DType, backend::AutodiffBackend};
+use datasets::images::ImageSet;
+use fused_ops::FusedOps;
+use generative_metrics::{FeatureSet, Features, Probabilities, Protocol, Reference, Scores, score};
+use rayon::prelude::*;
+use training::progress::Progress;
+
+use crate::{
+    classifier::{self, Classifier, FEATURES},
+    data::{Images, image_tensor},
+    model::Dit,
+    sampling::{Wanted, draw, labels_in_turn},
+    settings::Settings,
+    task::metric,
+};
+
+/// Neighbours of precision, recall, density and coverage (Kynkäänniemi et al. 2019).
+const NEIGHBOURS: usize = 3;
+/// Samples of one split of the inception-style score, as in ADM's evaluation.
+const SPLIT: usize = 5000;
+/// Images that go through the classifier at once.
+const BATCH: usize = 128;
+
+/// A classifier with the reference set that it has seen: what samples are judged by. Arms and seeds of a comparison share
+/// it.
+#[derive(Debug)]
+pub struct Judge<I: FusedOps> {
+    classifier: Classifier<I>,
+    reference: Reference,
+    shape: [usize; 3],
+    classes: usize,
+    accuracy: f64,
+    progress: Progress,
+}
+
+/// The scores of samples, with the share that the classifier takes for their class.
+#[derive(Clone, Debug)]
+pub struct SampleScores {
+    /// The scores, with their protocol.
+    pub scores: Scores,
+    /// The share.
+    pub accuracy: f64,
+}
+
+impl SampleScores {
+    /// The scores under the names that `metrics.jsonl` has them by.
+    pub fn metrics(&self) -> Vec<(String, f64)> {
+        let s = &self.scores;
+        let known = [
+            (metric::FRECHET, Some(s.fid)),
+            (metric::SPATIAL_FRECHET, s.sfid),
+            (metric::INCEPTION, s.inception_score.map(|(mean, _)| mean)),
+            (metric::PRECISION, Some(s.precision)),
+            (metric::RECALL, Some(s.recall)),
+            (metric::DENSITY, Some(s.density)),
+            (metric::COVERAGE, Some(s.coverage)),
+            (metric::ACCURACY, Some(self.accuracy)),
+        ];
+        known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+}
+
+/// What the classifier sees in images, with the share of those that it takes for the class of their label.
+fn see<I: FusedOps>(
+    classifier: &Classifier<I>,
+    images: &[f32],
+    labels: &[u32],
+    shape: [usize; 3],
+    device: &I::Device,
+) -> Result<(FeatureSet, f64)> {
+    let size: usize = shape.iter().product();
+    let chunks: Vec<&[f32]> = images.chunks(size * BATCH).collect();
+    let look = |classifier: &Classifier<I>, chunk: &&[f32]| {
+        let seen = classifier.forward(image_tensor(chunk.to_vec(), shape, device));
+        let [features, spatial, logits] =
+            [seen.features, seen.spatial, seen.logits].map(|t| t.into_data().iter::<f32>().collect::<Vec<f32>>());
+        (features, spatial, logits)
+    };
+    let seen: Vec<_> = if I::fused(DType::F32) {
+        chunks.par_iter().map_with(classifier.clone(), |classifier, chunk| look(classifier, chunk)).collect()
+    } else {
+        chunks.iter().map(|chunk| look(classifier, chunk)).collect()
+    };
+    let (mut features, mut spatial, mut logits) = (Vec::new(), Vec::new(), Vec::new());
+    for (f, s, l) in seen {
+        features.extend(f);
+        spatial.extend(s);
+        logits.extend(l.into_iter().map(f64::from));
+    }
+    let rows = labels.len().max(1);
+    let classes = logits.len() / rows;
+    let right = logits.chunks(classes.max(1)).zip(labels).filter(|(row, label)| largest(row) == **label as usize);
+    let accuracy = right.count() as f64 / rows as f64;
+    let set = FeatureSet {
+        spatial: Some(Features::new(spatial.len() / rows, spatial)?),
+        features: Features::new(FEATURES, features)?,
+        probabilities: Some(Probabilities::from_logits(classes, &logits)?),
+    };
+    Ok((set, accuracy))
+}
+
+fn largest(row: &[f64]) -> usize {
+    let mut best = 0;
+    for (i, value) in row.iter().enumerate() {
+        if *value > row[best] {
+            best = i;
+        }
+    }
+    best
+}
+
+/// The first images of a set, spread evenly over all of it; 0 takes all.
+fn spread(set: &ImageSet, wanted: usize) -> (Vec<f32>, Vec<u32>) {
+    let all = set.len() as usize;
+    let count = if wanted == 0 { all } else { wanted.min(all) };
+    let numbers = (0..count).map(|i| (i * all / count.max(1)) as u32);
+    let images = numbers.clone().flat_map(|n| set.image(n).iter().copied()).collect();
+    (images, numbers.map(|n| set.labels()[n as usize]).collect())
+}
+
+impl<I: FusedOps> Judge<I> {
+    /// Trains the classifier on the training images and measures the references among them.
+    ///
+    /// # Errors
+    /// If there are too few images to be measured.
+    pub fn train<B>(images: &Images, references: usize, device: &B::Device, progress: &Progress) -> Result<Arc<Self>>
+    where
+        B: AutodiffBackend<InnerBackend = I, Device = I::Device> + FusedOps,
+    {
+        let started = std::time::Instant::now();
+        let classifier = classifier::train::<B>(&images.train, device, &mut |_, _| {})
+            .context("cannot train the classifier that scores need")?;
+        let shape = images.train.shape();
+        let (held_out, labels) = spread(&images.held_out, 0);
+        let (_, accuracy) = see(&classifier, &held_out, &labels, shape, device)?;
+        let (pictures, labels) = spread(&images.train, references);
+        let (set, _) = see(&classifier, &pictures, &labels, shape, device)?;
+        let extractor = format!(
+            "a small classifier ({FEATURES} features) trained on the same images, right on {:.1}% of the held-out ones",
+            100.0 * accuracy
+        );
+        let resize = format!("none ({} x {})", shape[1], shape[2]);
+        let reference = Reference::measure(&set, NEIGHBOURS, &extractor, &resize)
+            .context("too few images to score against: set evaluation.samples = 0")?;
+        progress.message(&format!("scores: features of {extractor} ({:.0} s)", started.elapsed().as_secs_f64()));
+        let classes = images.train.classes();
+        Ok(Arc::new(Self { classifier, reference, shape, classes, accuracy, progress: progress.clone() }))
+    }
+
+    /// Share of the held-out images that the classifier takes for their class.
+    pub fn accuracy(&self) -> f64 {
+        self.accuracy
+    }
+
+    /// What the scores of so many samples depend on.
+    pub fn protocol(&self, samples: usize) -> Protocol {
+        self.reference.protocol(samples)
+    }
+
+    /// Draws samples as the settings say, equally many of each class, and scores them.
+    ///
+    /// # Errors
+    /// If the sampler's steps cannot be chosen or a sample is not finite.
+    pub fn judge(&self, model: &Dit<I>, settings: &Settings, device: &I::Device) -> Result<(Vec<f32>, SampleScores)> {
+        let labels = labels_in_turn(settings.evaluation.samples, self.classes);
+        let wanted = Wanted { seed: settings.seed, first: 0, labels: &labels, batch: settings.evaluation.batch };
+        let bar = self.progress.task(&format!("{}: samples", settings.model.arm), labels.len());
+        let samples = draw(model, &settings.sampling, wanted, device, &|done| bar.advance(done))?;
+        bar.finish();
+        let scores = self.score(&samples, &labels, device)?;
+        Ok((samples, scores))
+    }
+
+    /// Scores samples.
+    ///
+    /// # Errors
+    /// If a sample is not finite.
+    pub fn score(&self, samples: &[f32], labels: &[u32], device: &I::Device) -> Result<SampleScores> {
+        let (set, accuracy) = see(&self.classifier, samples, labels, self.shape, device)?;
+        Ok(SampleScores { scores: score(&self.reference, &set, SPLIT)?, accuracy })
+    }
+}
