@@ -39,6 +39,9 @@ pub enum Arm {
     NaiveScalars,
     /// `h_l = B_l(h_{l-1}) + sum_i s_{l,i} h_i` with free scalars from `1/l`: ANCRe without its normalisation.
     Scalars,
+    /// The same free scalars from 0: the network begins as the cascade, whatever its depth, and learns which states to add
+    /// or to take away.
+    ZeroScalars,
 }
 
 /// ANCRe: softmax over the sources of each target.
@@ -51,7 +54,7 @@ impl Default for Arm {
 use Parameterization::{Constant, Hadamard, Softmax};
 
 /// Every arm that is one word, with its name.
-const NAMED: [(&str, Arm); 9] = [
+const NAMED: [(&str, Arm); 10] = [
     ("cascade", Arm::Cascade),
     ("ancre", Arm::Incoming(Softmax)),
     ("hadamard", Arm::Incoming(Hadamard)),
@@ -61,6 +64,7 @@ const NAMED: [(&str, Arm); 9] = [
     ("outgoing-constant", Arm::Outgoing(Constant)),
     ("naive", Arm::NaiveScalars),
     ("scalars", Arm::Scalars),
+    ("zero-scalars", Arm::ZeroScalars),
 ];
 
 /// Before the name of a fixed layout, where the bare name would be that of an arm.
@@ -83,7 +87,7 @@ impl Arm {
         match self {
             Self::Cascade | Self::Fixed(_) => false,
             Self::Incoming(p) | Self::Outgoing(p) => *p != Constant,
-            Self::NaiveScalars | Self::Scalars => true,
+            Self::NaiveScalars | Self::Scalars | Self::ZeroScalars => true,
         }
     }
 

@@ -83,7 +83,7 @@ impl ConnectionsConfig {
         let plan = self.plan()?;
         Ok(match self.arm {
             _ if !self.arm.is_learned() => 0,
-            Arm::Scalars => plan.coefficients,
+            Arm::Scalars | Arm::ZeroScalars => plan.coefficients,
             // One entry fewer than is stored: the first of ANCRe, the last of outgoing, the first of the naive scalars.
             _ => plan.coefficients - 1,
         })

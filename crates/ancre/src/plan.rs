@@ -44,7 +44,7 @@ impl Plan {
         let layout = match arm {
             Arm::Cascade => Layout::none(depth)?,
             Arm::Fixed(text) => Layout::parse(text, depth)?,
-            Arm::Incoming(_) | Arm::Outgoing(_) | Arm::Scalars => Layout::parse("dense", depth)?,
+            Arm::Incoming(_) | Arm::Outgoing(_) | Arm::Scalars | Arm::ZeroScalars => Layout::parse("dense", depth)?,
             Arm::NaiveScalars => Layout::new(depth, (2..=depth).map(|l| (l - 1, l)))?,
         };
         let mut rows = Vec::with_capacity(depth);
@@ -71,6 +71,7 @@ impl Plan {
             _ => Normalisation::None,
         };
         let initial = match arm {
+            Arm::ZeroScalars => vec![0.0; coefficients],
             Arm::Scalars => (1..=depth).flat_map(|l| vec![1.0 / l as f32; l]).collect(),
             Arm::Incoming(p) | Arm::Outgoing(p) => {
                 vec![if *p == Parameterization::Hadamard { 1.0 } else { 0.0 }; coefficients]

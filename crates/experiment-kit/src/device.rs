@@ -26,15 +26,15 @@ use training::device::DeviceChoice;
 #[macro_export]
 macro_rules! on_device {
     ($choice:expr, |$backend:ident, $device:ident| $body:expr) => {{
-        let choice: ::training::device::DeviceChoice = $choice;
+        let choice: $crate::__training::device::DeviceChoice = $choice;
         $crate::device::check(choice)?;
         match choice {
-            ::training::device::DeviceChoice::Cpu => {
+            $crate::__training::device::DeviceChoice::Cpu => {
                 type $backend = $crate::__burn::backend::Autodiff<$crate::__burn::backend::Flex>;
                 let $device = <$backend as $crate::__burn::tensor::backend::BackendTypes>::Device::default();
                 $body
             }
-            ::training::device::DeviceChoice::Cuda(index) => {
+            $crate::__training::device::DeviceChoice::Cuda(index) => {
                 $crate::__on_cuda!(index, |$backend, $device| $body)
             }
         }

@@ -42,8 +42,8 @@ fn toml_value(text: &str) -> String {
     if parses { text.to_owned() } else { toml::Value::String(text.to_owned()).to_string() }
 }
 
-/// Sets the number of optimizer steps; warm-up, evaluations and checkpoints move along in proportion. What happens at all
-/// happens at least once a step.
+/// Sets the number of optimizer steps; warm-up, evaluations and checkpoints move along in proportion. An
+/// interval becomes no shorter than a step, and what is off (0) stays off.
 ///
 /// # Errors
 /// If the number does not fit a settings file.
@@ -82,7 +82,7 @@ mod tests {
             }
         }
         assert_eq!(micro_batch_for(0, 4), 0, "left to the check of the settings");
-        assert_eq!(micro_batch_for(usize::MAX, usize::MAX - 1), 641, "soon found, for any size");
+        assert_eq!(micro_batch_for(usize::MAX, usize::MAX - 1), 65_535, "soon found, for any size");
     }
 
     #[test]

@@ -29,6 +29,6 @@ pub mod state_dict;
 pub use experiment::{CONNECTIONS, Connected, Ended, Experiment, Program};
 pub use settings::RunSettings;
 
-/// For [`on_device!`], whose caller need not depend on burn.
+/// For [`on_device!`], whose caller need not depend on these.
 #[doc(hidden)]
-pub use burn as __burn;
+pub use {burn as __burn, training as __training};

@@ -114,11 +114,11 @@ pub fn compare<S: RunSettings>(
     Ok(CompareRequest { comparison, path, resume: flags.resume.is_some() })
 }
 
-/// What the flags of a single run mean; `settings` and `directory` as for [`compare`]. With `allow_changes`, a resumed run
+/// What the flags of a single run mean; `settings` and `directory` as for [`compare()`]. With `allow_changes`, a resumed run
 /// may have other settings than its checkpoint.
 ///
 /// # Errors
-/// As [`compare`].
+/// As [`compare()`].
 pub fn train<S: RunSettings>(
     resume: Option<&Path>,
     allow_changes: bool,

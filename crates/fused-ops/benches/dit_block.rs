@@ -16,6 +16,10 @@ use burn::{
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fused_ops::AttentionShape;
 
+/// The allocator of the programs: the C library's takes page faults for large buffers again and again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type B = Autodiff<Flex>;
 
 const EPS: f64 = 1e-6;
@@ -54,8 +58,10 @@ fn gated_add(x: Tensor<B, 2>, gate: Tensor<B, 2>, branch: Tensor<B, 2>) -> Tenso
 
 type Operation = Box<dyn Fn(&[Tensor<B, 2>]) -> Tensor<B, 2>>;
 
-/// Name, shapes of the inputs, fused operation, composition.
-fn operations(shape: AttentionShape) -> Vec<(&'static str, Vec<[usize; 2]>, [Operation; 2])> {
+/// Name, shapes of the inputs, fused operation and composition.
+type Case = (&'static str, Vec<[usize; 2]>, [Operation; 2]);
+
+fn operations(shape: AttentionShape) -> Vec<Case> {
     let AttentionShape { batch, length, heads, head_size } = shape;
     let width = heads * head_size;
     let (rows, modulation) = ([batch * length, width], [batch, width]);

@@ -108,8 +108,8 @@ pub trait FusedOps: Backend {
         no_kernel::<Self>("causal_attention")
     }
 
-    /// See [`self_attention`](crate::self_attention()). The second tensor is whatever the backward pass needs beyond the
-    /// input.
+    /// See [`self_attention`](crate::self_attention()). The second tensor is whatever the backward pass needs beyond
+    /// the input.
     fn self_attention(
         packed: FloatTensor<Self>,
         shape: AttentionShape,

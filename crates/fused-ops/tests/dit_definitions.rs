@@ -132,3 +132,28 @@ fn modulation_must_divide_the_rows() {
     let gate = Tensor::<Flex, 2>::zeros([2, 3], &Default::default());
     let _ = fused_ops::gated_add(rows.clone(), gate, rows);
 }
+
+#[test]
+fn half_precision_stays_half_precision() {
+    let (rows, modulation, bias) = (values(1, 24), values(2, 8), values(3, 4));
+    let shape = AttentionShape { batch: 2, length: 3, heads: 2, head_size: 1 };
+    let run = |dtype| {
+        let x = tensor(&rows, [6, 4], dtype);
+        let m = tensor(&modulation, [2, 4], dtype);
+        let bias = tensor(&bias, [4], dtype);
+        [
+            fused_ops::self_attention(tensor(&values(4, 36), [6, 6], dtype), shape),
+            fused_ops::modulated_layer_norm(x.clone(), m.clone(), m.clone(), 1e-6),
+            fused_ops::gated_add(x.clone(), m, x.clone()),
+            fused_ops::add_bias(x.clone(), bias.clone()),
+            fused_ops::bias_gelu(x, bias),
+        ]
+    };
+    for (half, single) in run(DType::BF16).into_iter().zip(run(DType::F32)) {
+        assert_eq!(half.dtype(), DType::BF16);
+        for (h, s) in read(half).into_iter().zip(read(single)) {
+            // Eight bits of mantissa in the inputs and in the result.
+            assert!((h - s).abs() < 0.06, "{h}, not {s}");
+        }
+    }
+}

@@ -79,28 +79,30 @@ fn outputs() -> Vec<Vec<f32>> {
         modulated_layer_norm::backward(&a, &b, &c, sizes, 1e-6, x, y, &mut scale_gradient);
         scale_gradient
     });
-    let long = Sequences { batch: 1, length: 271, width };
-    output(&mut |x, y| {
-        x.copy_from_slice(&a);
-        gated_add::forward(x, &b, &c, sizes);
-        let mut gate_gradient = vec![0.0; width];
-        gated_add::backward(&weight, &b, &c, long, &mut gate_gradient, y);
-        gate_gradient
+    // Operations that do little with an element have larger tasks.
+    let (many, other) = (a.repeat(5), b.repeat(5));
+    output(&mut |_, _| {
+        let sizes = Sequences { batch: 5, length: rows, width };
+        let gate = values(5, 5 * width);
+        let (mut x, mut branch_gradient) = (many.clone(), vec![0.0; 5 * n]);
+        gated_add::forward(&mut x, &gate, &other, sizes);
+        let mut gate_gradient = vec![0.0; 5 * width];
+        gated_add::backward(&gate, &many, &other, sizes, &mut gate_gradient, &mut branch_gradient);
+        [x, gate_gradient, branch_gradient].concat()
     });
-    output(&mut |x, y| {
+    output(&mut |x, _| {
         x.copy_from_slice(&a);
-        bias::add(x, &weight);
-        y.copy_from_slice(x);
-        bias::add_gelu(y, &weight);
-        bias::column_sums(x, width)
+        bias::add_gelu(x, &weight);
+        let mut added = many.clone();
+        bias::add(&mut added, &weight);
+        let sums = bias::column_sums(&added, width);
+        [added, sums].concat()
     });
     output(&mut |x, y| {
         x.copy_from_slice(&a);
         bias::add_gelu_with_derivative(x, &weight, y);
         bias::add_gelu_backward(x, &b, width)
     });
-    // Short sequences: loops of our own.
-    all.push(self_attention_outputs(attention::Shape { batch: 7, length: 19, heads: 3, head_size: 21 }));
     all
 }
 
@@ -126,7 +128,8 @@ fn attention_outputs() -> Vec<f32> {
     let (mut dq, mut dk, mut dv) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
     attention::backward((&q, &k, &v), (&cos, &sin), &sums, &g, shape, &mut dq, &mut dk, &mut dv);
     let long = self_attention_outputs(attention::Shape { head_size: 7, ..shape });
-    [out, sums, dq, dk, dv, long].concat()
+    let short = self_attention_outputs(attention::Shape { batch: 7, length: 19, heads: 3, head_size: 21 });
+    [out, sums, dq, dk, dv, long, short].concat()
 }
 
 #[test]

@@ -5,11 +5,10 @@
 //! (arXiv 2602.09009) are presets of the same code.
 //!
 //! Data flows one way: arguments ([`cli`]) become [`settings`], which begin from [`presets`]; [`data`] turns text into
-//! rows; [`model`] is the LLaMA with connections between its layers; [`task`] ties both to the training loop; [`run`]
-//! makes one run and [`compare`] several side by side; [`report`] reads their logs.
+//! rows; [`model`] is the LLaMA with connections between its layers; [`task`] ties both to the training loop; [`run`] tells
+//! [`experiment_kit`] of them, which makes one run or several side by side; [`report`] reads their logs.
 
 pub mod cli;
-pub mod compare;
 pub mod data;
 pub mod generate;
 pub mod model;

@@ -1,8 +1,10 @@
 //! Everything that a run's values depend on, as one value: what `config.toml` holds and a checkpoint is resumed under.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use ancre::Arm;
 use datasets::text::{CorpusOptions, HeldOut, RowMode, TokenizerSpec};
+use experiment_kit::RunSettings;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use training::trainer::{TrainError, TrainSettings};
@@ -143,10 +145,48 @@ impl Settings {
         LlamaConfig { vocabulary, ..self.model.clone() }.validate()?;
         Ok(self.training.validate()?)
     }
+}
 
-    /// Micro-batches of one optimizer step.
-    pub fn accumulation(&self) -> usize {
+impl RunSettings for Settings {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn arm(&self) -> &Arm {
+        &self.model.arm
+    }
+
+    fn tau(&self) -> f64 {
+        self.model.tau
+    }
+
+    fn set_tau(&mut self, tau: f64) {
+        self.model.tau = tau;
+    }
+
+    fn with_arm_and_seed(&self, arm: &Arm, seed: u64) -> Self {
+        let model = LlamaConfig { arm: arm.clone(), ..self.model.clone() };
+        Self { seed, model, ..self.clone() }
+    }
+
+    fn training(&self) -> &TrainSettings {
+        &self.training
+    }
+
+    fn accumulation(&self) -> usize {
         self.data.batch / self.data.micro_batch
+    }
+
+    fn init_from(&self) -> Option<&Path> {
+        self.init_from.as_deref()
+    }
+
+    fn parameters(&self) -> u64 {
+        self.model.parameters()
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        Ok(self.validate()?)
     }
 }
 

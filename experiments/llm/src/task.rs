@@ -8,6 +8,7 @@ use burn::{
     tensor::{DType, Tensor, backend::AutodiffBackend, backend::Backend},
 };
 use datasets::text::{Batch, BatchPlan, TextError, bits_per_byte};
+use experiment_kit::{Connected, RunSettings};
 use fused_ops::FusedOps;
 use rayon::prelude::*;
 use training::trainer::{Task, TrainError};

@@ -11,6 +11,7 @@ use burn::{
     tensor::{Tensor, backend::Backend},
 };
 use common::{B, arm_of, batch, family, model, weights};
+use experiment_kit::Connected;
 use experiments_llm::model::{
     Llama,
     state_dict::{self, StateDict},

@@ -7,10 +7,11 @@ mod rank;
 mod request;
 mod verify;
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use command_line::complain;
 
 use args::{Cli, Command};
 
@@ -53,28 +54,6 @@ pub fn main() -> ExitCode {
 /// nothing is wrong then.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
-}
-
-fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
-    // Nobody may be left to read it.
-    let _ = writeln!(io::stderr(), "error: {}", message(error));
-    ExitCode::from(code)
-}
-
-/// The error with its causes, each said once: many messages hold that of their cause already.
-fn message(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if text.contains(&cause) {
-            continue;
-        }
-        if !text.is_empty() {
-            text.push_str(": ");
-        }
-        text.push_str(&cause);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ fn is_stored(arm: &Arm) -> bool {
 
 /// What the vectors of an arm are stored as.
 fn vectors_name(arm: &Arm) -> &'static str {
-    if *arm == Arm::Scalars { SCALARS } else { VECTORS }
+    if matches!(arm, Arm::Scalars | Arm::ZeroScalars) { SCALARS } else { VECTORS }
 }
 
 /// The error in the file's own names.

@@ -14,7 +14,8 @@ use super::{
 /// Query rows handled at a time.
 const BLOCK: usize = 64;
 
-/// Sizes of an attention problem: queries, keys and values have `batch * length` rows of `heads * head_size`, row-major.
+/// Sizes of an attention problem: queries, keys and values have `batch * length` rows of `heads * head_size`,
+/// row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Sequences in the batch.
@@ -69,9 +70,15 @@ simd_kernel! {
 }
 
 simd_kernel! {
-    /// Softmax of scaled scores in place; writes each row's log-sum-exp of the scaled scores. Where `first` is given, the
-    /// softmax is causal: row `r` keeps its first `first + r + 1` columns, the rest becomes 0.
-    pub(super) fn softmax_rows(scores: &mut [f32], columns: usize, first: Option<usize>, scale: f32, log_sums: &mut [f32]) {
+    /// Softmax of scaled scores in place; writes each row's log-sum-exp of the scaled scores. Where `first` is given,
+    /// the softmax is causal: row `r` keeps its first `first + r + 1` columns, the rest becomes 0.
+    pub(super) fn softmax_rows(
+        scores: &mut [f32],
+        columns: usize,
+        first: Option<usize>,
+        scale: f32,
+        log_sums: &mut [f32],
+    ) {
         for (r, (row, log_sum)) in scores.chunks_exact_mut(columns).zip(log_sums).enumerate() {
             let (seen, unseen) = row.split_at_mut(first.map_or(columns, |first| first + r + 1));
             let largest = maximum(seen) * scale;
@@ -91,7 +98,14 @@ simd_kernel! {
 
 simd_kernel! {
     /// From scores and `dP` to probabilities (in `scores`) and score gradients (in `gradients`), row by row.
-    pub(super) fn softmax_rows_backward(scores: &mut [f32], gradients: &mut [f32], columns: usize, first: Option<usize>, scale: f32, log_sums: &[f32]) {
+    pub(super) fn softmax_rows_backward(
+        scores: &mut [f32],
+        gradients: &mut [f32],
+        columns: usize,
+        first: Option<usize>,
+        scale: f32,
+        log_sums: &[f32],
+    ) {
         for (r, ((row, ds), log_sum)) in
             scores.chunks_exact_mut(columns).zip(gradients.chunks_exact_mut(columns)).zip(log_sums).enumerate()
         {

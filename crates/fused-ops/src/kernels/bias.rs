@@ -3,13 +3,13 @@
 use rayon::prelude::*;
 
 use super::{
-    CHUNK,
+    CHUNK, LIGHT_CHUNK,
     simd::{exp, simd_kernel},
 };
 
-/// Elements of the whole rows that one task handles.
-fn span(width: usize) -> usize {
-    (CHUNK / width.max(1)).max(1) * width
+/// Elements of the whole rows that one task of about `elements` handles.
+fn span(elements: usize, width: usize) -> usize {
+    (elements / width.max(1)).max(1) * width
 }
 
 fn rows_fit(rows: &[f32], bias: &[f32]) -> bool {
@@ -19,7 +19,7 @@ fn rows_fit(rows: &[f32], bias: &[f32]) -> bool {
 /// `x[r] += bias` for every row of `bias.len()` elements, in place.
 pub fn add(x: &mut [f32], bias: &[f32]) {
     assert!(rows_fit(x, bias), "add_bias: rows have the width of the bias");
-    let span = span(bias.len());
+    let span = span(LIGHT_CHUNK, bias.len());
     if x.len() <= span {
         return add_rows(x, bias);
     }
@@ -39,7 +39,7 @@ simd_kernel! {
 /// Sum of every column of a matrix with rows of `width` elements: the gradient of a bias.
 pub fn column_sums(matrix: &[f32], width: usize) -> Vec<f32> {
     assert!(width > 0 && matrix.len().is_multiple_of(width), "column_sums: rows have the given width");
-    let span = span(width);
+    let span = span(LIGHT_CHUNK, width);
     let run = |rows: &[f32]| {
         let mut sums = vec![0.0; width];
         add_columns(rows, &mut sums);
@@ -78,7 +78,7 @@ fn total(width: usize, partial: Vec<Vec<f32>>) -> Vec<f32> {
 /// `e / (1 + e)`: neither loses digits where the tanh is near -1 or 1.
 #[inline(always)]
 fn gelu(u: f32) -> (f32, f32) {
-    const SLOPE: f32 = 1.595_769_1; // 2 sqrt(2 / pi)
+    const SLOPE: f32 = 1.595_769_2; // 2 sqrt(2 / pi)
     const CUBIC: f32 = 0.044_715;
     let square = u * u;
     let e = exp(-(SLOPE * u * (1.0 + CUBIC * square)));
@@ -90,7 +90,7 @@ fn gelu(u: f32) -> (f32, f32) {
 /// `x[r] = gelu(x[r] + bias)` for every row of `bias.len()` elements, in place.
 pub fn add_gelu(x: &mut [f32], bias: &[f32]) {
     assert!(rows_fit(x, bias), "bias_gelu: rows have the width of the bias");
-    let span = span(bias.len());
+    let span = span(CHUNK, bias.len());
     if x.len() <= span {
         return gelu_rows(x, bias);
     }
@@ -111,7 +111,7 @@ simd_kernel! {
 pub fn add_gelu_with_derivative(x: &mut [f32], bias: &[f32], output: &mut [f32]) {
     same_length!("bias_gelu", x, output);
     assert!(rows_fit(x, bias), "bias_gelu: rows have the width of the bias");
-    let span = span(bias.len());
+    let span = span(CHUNK, bias.len());
     if x.len() <= span {
         return gelu_rows_with_derivative(x, bias, output);
     }
@@ -134,7 +134,7 @@ simd_kernel! {
 pub fn add_gelu_backward(derivative: &mut [f32], upstream: &[f32], width: usize) -> Vec<f32> {
     same_length!("bias_gelu", derivative, upstream);
     assert!(width > 0 && upstream.len().is_multiple_of(width), "bias_gelu: rows have the width of the bias");
-    let span = span(width);
+    let span = span(CHUNK, width);
     let run = |(derivative, upstream): (&mut [f32], &[f32])| {
         let mut sums = vec![0.0; width];
         multiply_and_add_columns(derivative, upstream, &mut sums);

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{sequences::Sequences, simd::simd_kernel};
+use super::{LIGHT_CHUNK, sequences::Sequences, simd::simd_kernel};
 
 /// `x[r] += gate[b] * branch[r]` for every row `r` of sequence `b`, in place.
 pub fn forward(x: &mut [f32], gate: &[f32], branch: &[f32], sizes: Sequences) {
@@ -10,7 +10,7 @@ pub fn forward(x: &mut [f32], gate: &[f32], branch: &[f32], sizes: Sequences) {
     if sizes.is_empty() {
         return;
     }
-    let sequences = sizes.per_task();
+    let sequences = sizes.per_task(LIGHT_CHUNK);
     let rows = sequences * sizes.elements();
     if x.len() <= rows {
         return forward_sequences(x, gate, branch, sizes);
@@ -50,7 +50,7 @@ pub fn backward(
     if sizes.is_empty() {
         return;
     }
-    let sequences = sizes.per_task();
+    let sequences = sizes.per_task(LIGHT_CHUNK);
     let (rows, modulation) = (sequences * sizes.elements(), sequences * sizes.width);
     if upstream.len() <= rows {
         return backward_sequences(gate, branch, upstream, sizes, gate_gradient, branch_gradient);
@@ -65,7 +65,14 @@ pub fn backward(
 }
 
 simd_kernel! {
-    fn backward_sequences(gate: &[f32], branch: &[f32], upstream: &[f32], sizes: Sequences, dgate: &mut [f32], dbranch: &mut [f32]) {
+    fn backward_sequences(
+        gate: &[f32],
+        branch: &[f32],
+        upstream: &[f32],
+        sizes: Sequences,
+        dgate: &mut [f32],
+        dbranch: &mut [f32],
+    ) {
         let (span, width) = (sizes.elements(), sizes.width);
         let rows = dbranch.chunks_exact_mut(span).zip(upstream.chunks_exact(span)).zip(branch.chunks_exact(span));
         for (((db, g), b), (dc, c)) in rows.zip(dgate.chunks_exact_mut(width).zip(gate.chunks_exact(width))) {

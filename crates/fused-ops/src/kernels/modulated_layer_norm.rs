@@ -3,18 +3,19 @@
 use rayon::prelude::*;
 
 use super::{
+    CHUNK,
     sequences::Sequences,
     simd::{dot, simd_kernel, sum},
 };
 
-/// `output[r] = (input[r] - mean) / sqrt(variance + eps) * (1 + scale[b]) + shift[b]` for every row `r` of sequence `b`,
-/// with the mean and the biased variance of the row.
+/// `output[r] = (input[r] - mean) / sqrt(variance + eps) * (1 + scale[b]) + shift[b]` for every row `r` of sequence
+/// `b`, with the mean and the biased variance of the row.
 pub fn forward(input: &[f32], shift: &[f32], scale: &[f32], sizes: Sequences, eps: f32, output: &mut [f32]) {
     sizes.check("modulated_layer_norm", &[input.len(), output.len()], &[shift.len(), scale.len()]);
     if sizes.is_empty() {
         return;
     }
-    let sequences = sizes.per_task();
+    let sequences = sizes.per_task(CHUNK);
     let (rows, modulation) = (sequences * sizes.elements(), sequences * sizes.width);
     if output.len() <= rows {
         return forward_sequences(input, shift, scale, sizes, eps, output);
@@ -53,7 +54,8 @@ simd_kernel! {
     }
 }
 
-/// Backward of [`forward`]: overwrites the gradients of the input, the shift and the scale. The shift itself is not needed.
+/// Backward of [`forward`]: overwrites the gradients of the input, the shift and the scale. The shift itself is not
+/// needed.
 #[allow(clippy::too_many_arguments)]
 pub fn backward(
     input: &[f32],
@@ -73,7 +75,7 @@ pub fn backward(
     if sizes.is_empty() {
         return;
     }
-    let sequences = sizes.per_task();
+    let sequences = sizes.per_task(CHUNK);
     let (rows, modulation) = (sequences * sizes.elements(), sequences * sizes.width);
     input_gradient
         .par_chunks_mut(rows)
@@ -89,7 +91,17 @@ pub fn backward(
 }
 
 simd_kernel! {
-    fn backward_sequences(input: &[f32], scale: &[f32], upstream: &[f32], sizes: Sequences, eps: f32, pulled: &mut [f32], dx: &mut [f32], dshift: &mut [f32], dscale: &mut [f32]) {
+    fn backward_sequences(
+        input: &[f32],
+        scale: &[f32],
+        upstream: &[f32],
+        sizes: Sequences,
+        eps: f32,
+        pulled: &mut [f32],
+        dx: &mut [f32],
+        dshift: &mut [f32],
+        dscale: &mut [f32],
+    ) {
         let (span, width) = (sizes.elements(), sizes.width);
         let rows = dx.chunks_exact_mut(span).zip(input.chunks_exact(span)).zip(upstream.chunks_exact(span));
         let modulation =

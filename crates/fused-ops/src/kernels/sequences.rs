@@ -1,7 +1,5 @@
 //! Rows that belong to sequences, each of which has one row of modulation (adaLN of DiT, Peebles and Xie 2023).
 
-use super::CHUNK;
-
 /// Sizes of modulated rows: `batch * length` rows of `width` elements, and `batch` rows of modulation. The rows of a
 /// sequence follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +18,10 @@ impl Sequences {
         self.length * self.width
     }
 
-    /// Sequences that one task handles: whole ones, so that sums over a sequence do not depend on the tasks.
-    pub(super) fn per_task(&self) -> usize {
-        (CHUNK / self.elements().max(1)).max(1)
+    /// Sequences that one task of about `elements` handles: whole ones, so that sums over a sequence do not depend on
+    /// tasks.
+    pub(super) fn per_task(&self, elements: usize) -> usize {
+        (elements / self.elements().max(1)).max(1)
     }
 
     /// Checks the slices of a call by their lengths: those of rows, and those of modulation.

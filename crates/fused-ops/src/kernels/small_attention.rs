@@ -1,18 +1,19 @@
 //! Bidirectional attention of one short sequence, for all its heads, without matrix products from a library: at 16 rows
 //! of 16 elements a call of one costs more than its work.
 //!
-//! Scores are kept transposed, keys by queries. Then maxima, sums and exponentials of the softmax run over whole vectors
-//! of queries, and no vector is ever summed across.
+//! Scores are kept transposed, keys by queries. Then maxima, sums and exponentials of the softmax run over whole
+//! vectors of queries, and no vector is ever summed across.
 
 use super::{
     attention::Shape,
-    simd::{exp, simd_kernel},
+    simd::{SimdLevel, exp, simd_kernel, simd_level},
 };
 
 /// Columns of a tile: queries are padded to a multiple of them.
 const TILE: usize = 16;
 
-/// Rows of a tile: enough independent sums to fill the pipelines of the arithmetic.
+/// Rows of a tile: enough independent sums to fill the pipelines of the arithmetic, and few enough to stay in the 16
+/// registers of AVX2.
 const ROWS: usize = 4;
 
 /// Scratch elements that [`forward`] needs.
@@ -46,7 +47,14 @@ simd_kernel! {
 
 simd_kernel! {
     /// Gradient of [`forward`] with respect to `packed`.
-    pub(super) fn backward(packed: &[f32], log_sums: &[f32], upstream: &[f32], shape: Shape, scratch: &mut [f32], gradient: &mut [f32]) {
+    pub(super) fn backward(
+        packed: &[f32],
+        log_sums: &[f32],
+        upstream: &[f32],
+        shape: Shape,
+        scratch: &mut [f32],
+        gradient: &mut [f32],
+    ) {
         let Shape { length, heads, head_size, .. } = shape;
         let width = heads * head_size;
         let columns = length.next_multiple_of(TILE);
@@ -74,9 +82,16 @@ simd_kernel! {
 /// Writes `rows x width` elements of a matrix as `width` rows of `columns`; those beyond `rows` stay as they are.
 #[inline(always)]
 fn transpose(matrix: &[f32], stride: usize, (rows, width): (usize, usize), columns: usize, output: &mut [f32]) {
-    for r in 0..rows {
-        let row = &matrix[r * stride..][..width];
-        for (x, out) in row.iter().zip(output.chunks_exact_mut(columns)) {
+    // Four rows at a time, so that a row of the output is visited less often.
+    for r in (0..rows / 4 * 4).step_by(4) {
+        let [a, b, c, d] = std::array::from_fn(|i| &matrix[(r + i) * stride..][..width]);
+        let columns = output.chunks_exact_mut(columns).zip(a.iter().zip(b)).zip(c.iter().zip(d));
+        for ((out, (a, b)), (c, d)) in columns {
+            out[r..r + 4].copy_from_slice(&[*a, *b, *c, *d]);
+        }
+    }
+    for r in rows / 4 * 4..rows {
+        for (out, x) in output.chunks_exact_mut(columns).zip(&matrix[r * stride..][..width]) {
             out[r] = *x;
         }
     }
@@ -87,74 +102,98 @@ fn transpose(matrix: &[f32], stride: usize, (rows, width): (usize, usize), colum
 #[inline(always)]
 fn product<const TRANSPOSED: bool>(
     (rows, columns, depth): (usize, usize, usize),
-    left: (&[f32], usize),
-    right: (&[f32], usize),
-    output: (&mut [f32], usize),
+    (left, left_stride): (&[f32], usize),
+    (right, right_stride): (&[f32], usize),
+    (output, output_stride): (&mut [f32], usize),
 ) {
-    let (output, output_stride) = output;
+    let (left_rows, left_columns) = if TRANSPOSED { (depth, rows) } else { (rows, depth) };
+    let fits = |length: usize, stride: usize, rows: usize, columns: usize| length >= (rows - 1) * stride + columns;
+    assert!(
+        rows > 0
+            && columns > 0
+            && depth > 0
+            && fits(left.len(), left_stride, left_rows, left_columns)
+            && fits(right.len(), right_stride, depth, columns)
+            && fits(output.len(), output_stride, rows, columns),
+        "self_attention: matrices of a product fit their sizes"
+    );
+    // Where the CPU lacks the fused instruction, a library would be called for every product.
+    let fused = simd_level() > SimdLevel::Baseline;
+    let (left, right, output) = (left.as_ptr(), right.as_ptr(), output.as_mut_ptr());
     for column in (0..columns).step_by(TILE) {
         let width = TILE.min(columns - column);
-        let right = (&right.0[column..], right.1);
         let mut row = 0;
-        while row + ROWS <= rows {
-            let sums = tile::<TRANSPOSED, ROWS>(depth, width, left, row, right);
-            for (r, sums) in sums.iter().enumerate() {
-                store(sums, &mut output[(row + r) * output_stride + column..], width);
-            }
-            row += ROWS;
-        }
         while row < rows {
-            let [sums] = tile::<TRANSPOSED, 1>(depth, width, left, row, right);
-            store(&sums, &mut output[row * output_stride + column..], width);
-            row += 1;
+            let first = if TRANSPOSED { row } else { row * left_stride };
+            // SAFETY: rows and columns of a tile lie inside the matrices, which the slices were checked to hold.
+            unsafe {
+                let left = (left.add(first), left_stride);
+                let right = (right.add(column), right_stride);
+                let output = (output.add(row * output_stride + column), output_stride);
+                match (rows - row >= ROWS, width == TILE, fused) {
+                    (true, true, true) => tile::<TRANSPOSED, true, true, ROWS>(depth, TILE, left, right, output),
+                    (true, true, false) => tile::<TRANSPOSED, true, false, ROWS>(depth, TILE, left, right, output),
+                    (true, false, _) => tile::<TRANSPOSED, false, false, ROWS>(depth, width, left, right, output),
+                    (false, true, _) => tile::<TRANSPOSED, true, false, 1>(depth, TILE, left, right, output),
+                    (false, false, _) => tile::<TRANSPOSED, false, false, 1>(depth, width, left, right, output),
+                }
+            }
+            row += if rows - row >= ROWS { ROWS } else { 1 };
         }
     }
 }
 
-/// `N` rows and `width <= TILE` columns of a product.
+/// `N` rows and `width <= TILE` columns of a product; `WHOLE` where there are `TILE` columns.
+///
+/// # Safety
+/// The pointers must be valid for the rows and columns of the tile, those of the left matrix for `depth` elements.
 #[inline(always)]
-fn tile<const TRANSPOSED: bool, const N: usize>(
+unsafe fn tile<const TRANSPOSED: bool, const WHOLE: bool, const FUSED: bool, const N: usize>(
     depth: usize,
     width: usize,
-    (left, left_stride): (&[f32], usize),
-    row: usize,
-    (right, right_stride): (&[f32], usize),
-) -> [[f32; TILE]; N] {
+    (left, left_stride): (*const f32, usize),
+    (right, right_stride): (*const f32, usize),
+    (output, output_stride): (*mut f32, usize),
+) {
     let mut sums = [[0.0f32; TILE]; N];
-    let left_rows: [&[f32]; N] =
-        if TRANSPOSED { [&[]; N] } else { std::array::from_fn(|r| &left[(row + r) * left_stride..][..depth]) };
+    // Addresses of their own: with them the compiler broadcasts every factor from memory.
+    // SAFETY: the tile has `N` rows.
+    let left_rows: [*const f32; N] =
+        std::array::from_fn(|r| unsafe { left.add(if TRANSPOSED { r } else { r * left_stride }) });
+    let step = if TRANSPOSED { left_stride } else { 1 };
     for i in 0..depth {
-        let from = &right[i * right_stride..];
-        let mut values = [0.0f32; TILE];
-        if width == TILE {
-            values.copy_from_slice(&from[..TILE]);
-        } else {
-            for (value, x) in values.iter_mut().zip(&from[..width]) {
-                *value = *x;
+        // SAFETY: row `i < depth` of the right matrix has `width` elements here.
+        let values: [f32; TILE] = unsafe {
+            let row = right.add(i * right_stride);
+            if WHOLE {
+                row.cast::<[f32; TILE]>().read_unaligned()
+            } else {
+                let mut values = [0.0; TILE];
+                for (c, value) in values.iter_mut().enumerate().take(width) {
+                    *value = *row.add(c);
+                }
+                values
             }
-        }
-        let factors: [f32; N] = if TRANSPOSED {
-            let column = &left[i * left_stride + row..][..N];
-            std::array::from_fn(|r| column[r])
-        } else {
-            std::array::from_fn(|r| left_rows[r][i])
         };
+        // SAFETY: row `r < N` and column `i < depth` of the left matrix.
+        let factors = left_rows.map(|row| unsafe { *row.add(i * step) });
         for (sums, factor) in sums.iter_mut().zip(factors) {
             for (s, x) in sums.iter_mut().zip(&values) {
-                *s += factor * x;
+                *s = if FUSED { factor.mul_add(*x, *s) } else { *s + factor * x };
             }
         }
     }
-    sums
-}
-
-#[inline(always)]
-fn store(sums: &[f32; TILE], output: &mut [f32], width: usize) {
-    if width == TILE {
-        output[..TILE].copy_from_slice(sums);
-    } else {
-        for (o, s) in output[..width].iter_mut().zip(sums) {
-            *o = *s;
+    for (r, sums) in sums.iter().enumerate() {
+        // SAFETY: row `r < N` of the output has `width` elements here.
+        unsafe {
+            let row = output.add(r * output_stride);
+            if WHOLE {
+                row.cast::<[f32; TILE]>().write_unaligned(*sums);
+            } else {
+                for (c, s) in sums.iter().enumerate().take(width) {
+                    *row.add(c) = *s;
+                }
+            }
         }
     }
 }
@@ -205,9 +244,13 @@ fn softmax_columns_backward(scores: &mut [f32], gradients: &mut [f32], columns: 
             }
         }
         for (row, ds) in scores.chunks_exact(columns).zip(gradients.chunks_exact_mut(columns)) {
-            for ((p, d), mean) in row[column..column + TILE].iter().zip(&mut ds[column..column + TILE]).zip(&means) {
-                *d = p * (*d - mean) * scale;
+            let (p, d) = (&row[column..column + TILE], &mut ds[column..column + TILE]);
+            // Through an array, so that the compiler need not fear that one row overlaps the other.
+            let mut slopes = [0.0; TILE];
+            for c in 0..TILE {
+                slopes[c] = p[c] * (d[c] - means[c]) * scale;
             }
+            d.copy_from_slice(&slopes);
         }
     }
 }

@@ -21,8 +21,8 @@ pub fn add_bias<B: FusedOps>(x: Tensor<B, 2>, bias: Tensor<B, 1>) -> Tensor<B, 2
 /// `gelu(x + bias)` for every row, with the tanh form of GELU (Hendrycks and Gimpel 2016; PyTorch's
 /// `gelu(approximate="tanh")`): `u / 2 * (1 + tanh(sqrt(2 / pi) * (u + 0.044715 u^3)))`.
 ///
-/// `x` is `[rows, width]`, `bias` is `[width]`. Where the graph is tracked, the kernel forms the derivative on the way, in
-/// the storage of `x` where nobody else holds it.
+/// `x` is `[rows, width]`, `bias` is `[width]`. Where the graph is tracked, the kernel forms the derivative on the way,
+/// in the storage of `x` where nobody else holds it.
 ///
 /// # Panics
 /// Where shapes do not fit, or types differ.

@@ -38,7 +38,8 @@ pub(crate) fn sequences(operation: &str, [rows, columns]: [usize; 2], [batch, wi
     let length = rows.checked_div(batch).unwrap_or(0);
     assert!(
         columns == width && batch * length == rows,
-        "{operation}: {rows} rows of {columns} elements are no sequences of one length for modulation [{batch}, {width}]"
+        "{operation}: {rows} rows of {columns} elements are no sequences of one length for modulation \
+         [{batch}, {width}]"
     );
     Sequences { batch, length, width }
 }

@@ -7,8 +7,8 @@ use crate::{FusedOps, kernels::sequences::Sequences};
 
 /// `(x - mean) / sqrt(variance + eps) * (1 + scale) + shift`: the adaptive layer norm of DiT (Peebles and Xie 2023).
 ///
-/// `input` is `[batch * length, width]`, the rows of a sequence following each other; `shift` and `scale` are
-/// `[batch, width]`, one row for each sequence. Mean and biased variance are those of each row; there is no affine part.
+/// `input` is `[batch * length, width]`, the rows of a sequence following each other; `shift` and `scale` are `[batch,
+/// width]`, one row for each sequence. Mean and biased variance are those of each row; there is no affine part.
 ///
 /// # Panics
 /// Where shapes do not fit, or types differ.

@@ -8,10 +8,10 @@ use crate::FusedOps;
 /// Multi-head attention of every position to every position of its sequence, without position embedding, with scores
 /// scaled by `1 / sqrt(head_size)` (the attention of ViT and DiT).
 ///
-/// `packed` is `[batch * length, 3 * heads * head_size]`: queries, then keys, then values, in each of which head follows
-/// head, as one linear layer for all three gives them (timm's `qkv`). The result is `[batch * length, heads * head_size]`.
-/// Fused kernels read the packed matrix where it lies and keep no `length x length` matrix; the composition that other
-/// backends run does.
+/// `packed` is `[batch * length, 3 * heads * head_size]`: queries, then keys, then values, in each of which head
+/// follows head, as one linear layer for all three gives them (timm's `qkv`). The result is `[batch * length, heads *
+/// head_size]`. Fused kernels read the packed matrix where it lies and keep no `length x length` matrix; the
+/// composition that other backends run does.
 ///
 /// # Panics
 /// Where `packed` does not fit `shape`, or heads are empty.

@@ -61,7 +61,7 @@ pub enum Command {
 /// Arguments of a comparison.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, naive, scalars, or a layout such as 0:2+2:3
+    /// Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, naive, scalars, zero-scalars, or a layout such as 0:2+2:3
     /// or 0:l [default: cascade,ancre,constant,0:l]
     #[arg(long, value_delimiter = ',', value_name = "ARMS")]
     pub arms: Vec<Arm>,
@@ -78,7 +78,7 @@ pub struct CompareArgs {
 /// Arguments of one run.
 #[derive(Debug, Args)]
 pub struct TrainArgs {
-    /// The connections: cascade, ancre, hadamard, constant, outgoing, naive, scalars, or a layout such as 0:2+2:3 or 0:l
+    /// The connections: cascade, ancre, hadamard, constant, outgoing, naive, scalars, zero-scalars, or a layout such as 0:2+2:3 or 0:l
     /// [default: ancre]
     #[arg(long)]
     pub arm: Option<Arm>,

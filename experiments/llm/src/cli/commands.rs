@@ -1,58 +1,36 @@
 //! What each subcommand does.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use burn::{backend::Flex, tensor::backend::AutodiffBackend};
+use command_line::{Failure, note, say, write_new};
 use datasets::text::TokenizerSpec;
+use experiment_kit::{
+    compare, on_device,
+    request::{self as kit_request, CompareRequest, TrainRequest},
+    run::{self as kit_run, Start},
+};
 use fused_ops::FusedOps;
 use plotting::{Align, Table};
 use training::{
-    device::DeviceChoice, interrupt::Interrupt, memory::Ram, progress::Progress, run_directory::RunDirectoryError,
-    trainer::RunEnd,
+    device::DeviceChoice, interrupt::Interrupt, progress::Progress, run_directory::RunPaths, trainer::RunEnd,
 };
 
 use super::{
-    Failure,
     args::{CompareArgs, EvaluateArgs, ExportArgs, GenerateArgs, TrainArgs},
-    request::{self, CompareRequest, TrainRequest},
+    request,
 };
 use crate::{
-    compare,
     data::TextData,
     generate::{self, Sampling},
     model::state_dict,
     presets::Preset,
     report::Report,
-    run::{self, ArmSummary, Start, StepMemory},
+    run::{self, LanguageModels},
     settings::Settings,
     task,
 };
-
-/// Runs an expression with `$backend` standing for the autodiff backend of a device and `$device` for the device itself.
-macro_rules! on_device {
-    ($choice:expr, |$backend:ident, $device:ident| $body:expr) => {{
-        $choice.check().map_err(|error| Failure::Usage(error.into()))?;
-        match $choice {
-            DeviceChoice::Cpu => {
-                type $backend = burn::backend::Autodiff<Flex>;
-                let $device = <$backend as burn::tensor::backend::BackendTypes>::Device::default();
-                $body
-            }
-            #[cfg(feature = "cuda")]
-            DeviceChoice::Cuda(index) => {
-                type $backend = burn::backend::Autodiff<burn::backend::Cuda>;
-                let $device = burn::backend::cuda::CudaDevice::new(index);
-                $body
-            }
-            #[cfg(not(feature = "cuda"))]
-            DeviceChoice::Cuda(_) => unreachable!("the check above refuses devices that were not built in"),
-        }
-    }};
-}
 
 type Outcome = Result<(), Failure>;
 
@@ -61,27 +39,8 @@ fn tokenizer_cache() -> PathBuf {
     Path::new("runs").join("tokenizers")
 }
 
-/// A line on the standard output. Whoever reads it may have gone (`| head`); that is no fault.
-fn say(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
-
-/// A line on the standard error output, likewise.
-fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// Says early that a directory exists, before any text is read.
-fn check_is_free(path: &Path) -> Outcome {
-    match path.symlink_metadata() {
-        Ok(_) => Err(anyhow::Error::from(RunDirectoryError::Exists { path: path.to_owned() }).into()),
-        Err(_) => Ok(()),
-    }
-}
-
 /// Refuses what cannot fit into main memory. What a GPU holds is not asked.
 fn check_memory(settings: &Settings, device: DeviceChoice, at_once: usize, remedy: &str) -> Outcome {
-    let (DeviceChoice::Cpu, Some(ram)) = (device, Ram::now()) else { return Ok(()) };
     let mut sized = settings.clone();
     // Before the text is read, the vocabulary is at least this.
     let least = match settings.data.tokenizer {
@@ -89,7 +48,7 @@ fn check_memory(settings: &Settings, device: DeviceChoice, at_once: usize, remed
         TokenizerSpec::Bytes | TokenizerSpec::File(_) => 257,
     };
     sized.model.vocabulary = sized.model.vocabulary.max(least);
-    run::memory_estimate(&sized, at_once).check(ram.available, remedy).map_err(|error| Failure::Usage(error.into()))
+    kit_request::check_memory(device, || run::memory_estimate(&sized, at_once), remedy)
 }
 
 /// Reads the text and settles the vocabulary.
@@ -131,12 +90,12 @@ pub fn compare(args: &CompareArgs) -> Outcome {
     let CompareRequest { comparison, .. } = &request;
     check_memory(&comparison.run, args.run.device, comparison.at_once(), COMPARE_REMEDY)?;
     if !request.resume {
-        check_is_free(&request.path)?;
+        kit_request::check_is_free(&request.path)?;
     }
     on_device!(args.run.device, |B, device| compare_on::<B>(request, args.run.device, device))
 }
 
-fn compare_on<B>(request: CompareRequest, choice: DeviceChoice, device: B::Device) -> Outcome
+fn compare_on<B>(request: CompareRequest<Settings>, choice: DeviceChoice, device: B::Device) -> Outcome
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
@@ -146,11 +105,12 @@ where
     let data = load_data(&mut comparison.run)?;
     check_memory(&comparison.run, choice, comparison.at_once(), COMPARE_REMEDY)?;
     // Only now: text that cannot be read leaves no directory behind.
-    let directory = compare::open_directory(&path, &comparison, resume, &B::name(&device))?;
+    let directory = compare::open_directory(run::PROGRAM, &path, &comparison, resume, &B::name(&device))?;
     describe(&progress, &comparison.run, &data);
     let names: Vec<String> = comparison.arms.iter().map(ToString::to_string).collect();
     progress.message(&format!("arms: {}; run directory: {}", names.join(", "), path.display()));
-    let end = compare::run::<B>(&path, &comparison, &data, &device, &progress, &interrupt)?;
+    let experiment = LanguageModels::<B> { data, device };
+    let end = compare::run(&experiment, &path, &comparison, &progress, &interrupt)?;
     drop(directory);
     if end == RunEnd::Interrupted {
         note(format!("stopped and saved; go on with: cargo run -p experiments-llm -- --resume {}", path.display()));
@@ -173,12 +133,12 @@ pub fn train(args: &TrainArgs) -> Outcome {
     let request = request::train(args).map_err(Failure::Usage)?;
     check_memory(&request.settings, args.run.device, 1, TRAIN_REMEDY)?;
     if request.start == Start::New {
-        check_is_free(&request.path)?;
+        kit_request::check_is_free(&request.path)?;
     }
     on_device!(args.run.device, |B, device| train_on::<B>(request, args.run.device, device))
 }
 
-fn train_on<B>(request: TrainRequest, choice: DeviceChoice, device: B::Device) -> Outcome
+fn train_on<B>(request: TrainRequest<Settings>, choice: DeviceChoice, device: B::Device) -> Outcome
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
@@ -188,35 +148,15 @@ where
     let data = load_data(&mut settings)?;
     check_memory(&settings, choice, 1, TRAIN_REMEDY)?;
     describe(&progress, &settings, &data);
-    let mut notes = Vec::new();
-    let mut trainer = run::begin::<B>(&path, start, &settings, &data, &device, &mut notes)?;
-    for note in notes {
-        progress.message(&note);
+    let experiment = LanguageModels::<B> { data, device };
+    if kit_run::train(&experiment, &path, start, &settings, &progress, &interrupt)? == RunEnd::Interrupted {
+        note(format!(
+            "stopped and saved; go on with: cargo run -p experiments-llm -- train --resume {}",
+            path.display()
+        ));
+        return Err(Failure::Interrupted);
     }
-    progress.message(&format!("arm: {}; run directory: {}", settings.model.arm, path.display()));
-    let mut bar = progress.run(&settings.model.arm.to_string(), trainer.step(), settings.training.steps);
-    let mut memory = StepMemory::default();
-    while !trainer.is_finished() {
-        if interrupt.is_set() {
-            trainer.save().map_err(anyhow::Error::from)?;
-            bar.finish();
-            note(format!(
-                "stopped and saved; go on with: cargo run -p experiments-llm -- train --resume {}",
-                path.display()
-            ));
-            return Err(Failure::Interrupted);
-        }
-        memory.begin();
-        let report = trainer.advance().map_err(anyhow::Error::from)?;
-        memory.end(&report, &settings);
-        bar.update(&report);
-    }
-    bar.finish();
-    let peak = memory.peak(&trainer);
-    let finished = trainer.finish().map_err(anyhow::Error::from)?;
-    ArmSummary::new(&settings, &data.fingerprint(), finished.model.connections(), peak, None)?.write(&path)?;
-    let metrics =
-        training::metrics::read_metrics(&finished.directory.paths().metrics()).map_err(anyhow::Error::from)?;
+    let metrics = training::metrics::read_metrics(&RunPaths::new(&path).metrics()).map_err(anyhow::Error::from)?;
     if let Some(last) = metrics.iter().rev().find(|r| r.kind == training::metrics::RecordKind::Evaluation) {
         say(metrics_table(&last.values).to_text());
     }
@@ -296,17 +236,6 @@ pub fn export(args: &ExportArgs) -> Outcome {
     let bytes = state_dict::to_bytes(&tensors).map_err(anyhow::Error::from)?;
     write_new(&args.to, &bytes).with_context(|| format!("cannot write {}", args.to.display()))?;
     say(format!("{} tensors after {step} steps in {}", tensors.len(), args.to.display()));
-    Ok(())
-}
-
-/// Writes a file that must not exist: whole, or not at all.
-fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Under a name that nobody has.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist_noclobber(path)?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use burn::{
     module::Module,
     tensor::{Int, Tensor, backend::Backend},
 };
+use experiment_kit::Connected;
 use fused_ops::{AttentionShape, FusedOps, RotaryTable};
 
 use super::{
@@ -103,19 +104,18 @@ impl<B: FusedOps> Llama<B> {
     }
 }
 
-impl<B: Backend> Llama<B> {
-    /// The connections between the layers.
-    pub fn connections(&self) -> &Connections<B> {
+impl<B: Backend> Connected<B> for Llama<B> {
+    fn connections(&self) -> &Connections<B> {
         &self.connections
     }
 
-    /// The model with other connections of the same depth.
-    #[must_use]
-    pub fn with_connections(mut self, connections: Connections<B>) -> Self {
+    fn with_connections(mut self, connections: Connections<B>) -> Self {
         self.connections = connections;
         self
     }
+}
 
+impl<B: Backend> Llama<B> {
     /// Longest sequence the model takes.
     pub fn positions(&self) -> usize {
         self.rotary.positions()

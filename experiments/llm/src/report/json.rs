@@ -1,8 +1,10 @@
 //! `report.json`: stable names for other programs.
 
+use experiment_kit::report::RunLogs;
 use serde::Serialize;
 
-use super::{ArmRun, QUARTERS, Report};
+use super::{QUARTERS, Report, bits_per_byte, loss, nats_per_byte, perplexity};
+use crate::task::metric;
 
 /// The whole report.
 #[derive(Serialize)]
@@ -53,32 +55,32 @@ pub fn report(report: &Report) -> JsonReport {
         baseline: report.comparison.baseline().to_string(),
         steps: report.comparison.run.training.steps,
         seeds: report.comparison.seed_range().collect(),
-        arms: report.runs.iter().map(|run| arm(report, run)).collect(),
+        arms: report.runs.runs.iter().map(|run| arm(report, run)).collect(),
     }
 }
 
-fn arm(report: &Report, run: &ArmRun) -> JsonArm {
-    let baseline = report.baseline_of(run);
+fn arm(report: &Report, run: &RunLogs) -> JsonArm {
+    let baseline = report.runs.baseline_of(run);
     JsonArm {
         name: run.arm.clone(),
         seed: run.seed,
-        quarters_nats_per_byte: QUARTERS.map(|share| run.nats_per_byte(share)),
-        quarters_perplexity: QUARTERS.map(|share| run.perplexity(share)),
-        quarters_bits_per_byte: QUARTERS.map(|share| run.bits_per_byte(share)),
-        final_nats_per_byte: run.final_nats_per_byte(),
-        final_loss: run.loss(1.0),
-        final_perplexity: run.perplexity(1.0),
-        final_bits_per_byte: run.bits_per_byte(1.0),
-        final_authors_loss: run.final_authors_loss,
-        difference_to_baseline: baseline.map(|b| run.final_nats_per_byte() - b.final_nats_per_byte()),
-        steps_to_baseline: report.steps_to_baseline(run),
+        quarters_nats_per_byte: QUARTERS.map(|share| nats_per_byte(run, share)),
+        quarters_perplexity: QUARTERS.map(|share| perplexity(run, share)),
+        quarters_bits_per_byte: QUARTERS.map(|share| bits_per_byte(run, share)),
+        final_nats_per_byte: nats_per_byte(run, 1.0),
+        final_loss: loss(run, 1.0),
+        final_perplexity: perplexity(run, 1.0),
+        final_bits_per_byte: bits_per_byte(run, 1.0),
+        final_authors_loss: run.last(metric::AUTHORS_LOSS),
+        difference_to_baseline: baseline.map(|b| nats_per_byte(run, 1.0) - nats_per_byte(b, 1.0)),
+        steps_to_baseline: report.runs.steps_to_baseline(run, metric::NATS_PER_BYTE),
         tokens_per_second: run.tokens_per_second,
         step_seconds: run.step_seconds,
-        step_time_ratio: report.step_time_ratio(run),
+        step_time_ratio: report.runs.step_time_ratio(run),
         peak_memory_bytes: run.summary.peak_memory_bytes,
         parameters: run.summary.parameters,
         connection_parameters: run.summary.connection_parameters,
-        stream_growth: run.final_growth,
+        stream_growth: run.last(metric::STREAM_GROWTH),
         diverged: run.summary.diverged.clone(),
         entropies: run.summary.entropies.clone(),
         coefficients: run.summary.coefficients.clone(),
