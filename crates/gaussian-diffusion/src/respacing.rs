@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A choice among the original steps, in OpenAI's notation: nothing for all of them, `250` for that many evenly spread,
 /// `10,15,20` for so many in each of equally long sections, `ddim50` for an exact stride that gives 50 steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "Written", into = "String")]
 pub enum Respacing {
     /// Every step.
     #[default]
@@ -118,11 +118,22 @@ impl From<Respacing> for String {
     }
 }
 
-impl TryFrom<String> for Respacing {
+/// As it may stand in a settings file: a number needs no quotes.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(u64),
+    Text(String),
+}
+
+impl TryFrom<Written> for Respacing {
     type Error = RespacingError;
 
-    fn try_from(text: String) -> Result<Self, RespacingError> {
-        text.parse()
+    fn try_from(written: Written) -> Result<Self, RespacingError> {
+        match written {
+            Written::Number(count) => count.to_string().parse(),
+            Written::Text(text) => text.parse(),
+        }
     }
 }
 

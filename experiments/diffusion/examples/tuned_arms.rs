@@ -19,7 +19,7 @@ use experiment_kit::{
     },
 };
 use experiments_diffusion::{settings::Settings, task::metric};
-use plotting::{fixed, mean, significant, signed};
+use plotting::{fixed, mean, signed, significant};
 
 /// One arm at one learning rate and temperature: its final losses by seed.
 #[derive(Debug, Default)]
@@ -73,7 +73,9 @@ fn run() -> Result<(), Failure> {
     if arguments.peek().is_some_and(|first| first == "--tune-seeds") {
         arguments.next();
         let count = arguments.next().and_then(|text| text.parse::<usize>().ok());
-        tune = Some(count.filter(|count| *count > 0).context("--tune-seeds takes a number above 0").map_err(Failure::Usage)?);
+        tune = Some(
+            count.filter(|count| *count > 0).context("--tune-seeds takes a number above 0").map_err(Failure::Usage)?,
+        );
     }
     let directories: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     if directories.is_empty() {
@@ -123,7 +125,9 @@ fn best_cells(cells: &BTreeMap<Key, Cell>, tune: Option<usize>) -> Result<String
         let entry = best.entry(&key.0);
         let better = |(_, _, other): &(&Key, &Cell, f64)| loss < *other;
         match entry {
-            std::collections::btree_map::Entry::Vacant(entry) if loss.is_finite() => _ = entry.insert((key, cell, loss)),
+            std::collections::btree_map::Entry::Vacant(entry) if loss.is_finite() => {
+                _ = entry.insert((key, cell, loss))
+            }
             std::collections::btree_map::Entry::Occupied(mut entry) if better(entry.get()) => {
                 entry.insert((key, cell, loss));
             }

@@ -6,24 +6,17 @@ use std::{
     process::{Command, Output},
 };
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_experiments-llm");
+use program_tests::Program;
+
+const PROGRAM: Program = Program(env!("CARGO_BIN_EXE_experiments-llm"));
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).current_dir(folder).output().expect("the program starts")
+    PROGRAM.run(folder, arguments)
 }
 
-/// Runs the program, which must fail with this code and a message that holds every one of these words.
 #[track_caller]
 fn refused(folder: &Path, arguments: &[&str], code: i32, words: &[&str]) {
-    let output = run(folder, arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-    assert!(!stderr.contains("panicked") && !stderr.contains("stack backtrace"), "{arguments:?}: {stderr}");
-    let errors = stderr.lines().filter(|line| line.starts_with("error:")).count();
-    assert_eq!(errors, 1, "{arguments:?}: {stderr}");
-    for word in words {
-        assert!(stderr.contains(word), "{arguments:?} does not say `{word}`: {stderr}");
-    }
+    PROGRAM.refuses(folder, arguments, code, words);
 }
 
 fn folder() -> tempfile::TempDir {
@@ -179,7 +172,8 @@ fn a_disk_that_is_full() {
     let folder = folder();
     let path = folder.path();
     let script = format!(
-        "trap '' XFSZ; ulimit -f 300; exec {PROGRAM} train --preset smoke --steps 12 --set model.width=64 --out run"
+        "trap '' XFSZ; ulimit -f 300; exec {} train --preset smoke --steps 12 --set model.width=64 --out run",
+        PROGRAM.0
     );
     let output = Command::new("bash").args(["-c", &script]).current_dir(path).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);

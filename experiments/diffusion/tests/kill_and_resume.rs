@@ -1,0 +1,48 @@
+//! A run that is killed with SIGKILL at any moment and then resumed ends with the same bytes as one that was not: weights,
+//! moments, moving average, data order, noise, and the scores of its samples.
+
+use program_tests::{Program, killed_comparison, killed_run};
+
+const PROGRAM: Program = Program(env!("CARGO_BIN_EXE_experiments-diffusion"));
+
+/// A run of some seconds, with a checkpoint of some megabytes after every step.
+const SETTINGS: &[&str] = &[
+    "--preset",
+    "smoke",
+    "--steps",
+    "25",
+    "--samples",
+    "0",
+    "--set",
+    "model.width=96",
+    "--set",
+    "training.checkpoint_every=1",
+    "--set",
+    "training.evaluate_every=10",
+];
+
+#[test]
+fn a_killed_and_resumed_run_ends_with_the_same_bytes() {
+    println!("{:?}", killed_run(PROGRAM, SETTINGS));
+}
+
+#[test]
+fn a_killed_and_resumed_comparison_ends_with_the_same_logs_and_scores() {
+    let settings = [
+        "--preset",
+        "smoke",
+        "--steps",
+        "20",
+        "--arms",
+        "cascade,ancre",
+        "--seeds",
+        "2",
+        "--samples",
+        "20",
+        "--set",
+        "sampling.steps=ddim5",
+        "--set",
+        "sampling.sampler=ddim",
+    ];
+    killed_comparison(PROGRAM, &settings, &["cascade-seed0", "ancre-seed0", "cascade-seed1", "ancre-seed1"]);
+}
