@@ -21,14 +21,14 @@ pub enum Parameterization {
 /// Which connections follow the blocks of a network.
 ///
 /// As text (and in configuration files) an arm is one word, see [`Arm::NAMES`], or a fixed layout in the notation
-/// `0:2+2:3` or by name, `layout:dense`.
+/// `0:2+2:3` or by name, `layout:dense`; a weight may stand before it, `2*0:l`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Arm {
     /// `h_l = B_l(h_{l-1})`: the ordinary network, and the baseline of every comparison.
     Cascade,
     /// `h_l = B_l(h_{l-1}) + sum h_i` over the shortcuts `i:l` of a fixed layout, in the notation or under the names of
-    /// the `connection-layout` crate; parsed when the depth is known.
+    /// the `connection-layout` crate, all of one frozen weight (1 unless one is given); parsed when the depth is known.
     Fixed(String),
     /// Coefficients normalised over the sources of each target. With [`Parameterization::Softmax`] this is ANCRe.
     Incoming(Parameterization),
@@ -119,7 +119,8 @@ impl FromStr for Arm {
             return Ok(Self::Fixed(layout.trim().to_owned()));
         }
         // Whether the rest is right shows at the depth of the network; here it only has to look like a layout.
-        if word.contains(':') || NamedLayout::from_name(word).is_some() {
+        let layout = word.split_once('*').map_or(word, |(_, layout)| layout);
+        if layout.contains(':') || NamedLayout::from_name(layout).is_some() {
             return Ok(Self::Fixed(word.to_owned()));
         }
         Err(ParseArmError { text: text.to_owned() })
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for text in Arm::NAMES.into_iter().chain(["0:l", "0:2+2:3", "layout:cascade", "dense", "layout:nonsense"]) {
+        for text in Arm::NAMES.into_iter().chain(["0:l", "0:2+2:3", "-0.5*0:l", "2*dense", "layout:cascade", "dense", "layout:nonsense"]) {
             let arm: Arm = text.parse().unwrap();
             assert_eq!(arm.to_string(), text);
             assert_eq!(arm.to_string().parse(), Ok(arm));

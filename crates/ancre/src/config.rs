@@ -29,6 +29,9 @@ pub enum ConnectionsError {
     /// The fixed layout does not parse at this depth.
     #[error("{0}")]
     Layout(#[from] ParseLayoutError),
+    /// The weight before a fixed layout is not a number.
+    #[error("`{0}` is not a weight: write a number before the layout, such as 2*0:l")]
+    Weight(String),
     /// The temperature is not a positive number.
     #[error("tau = {0} is not a temperature: give a positive number that f32 can hold, such as {DEFAULT_TAU}")]
     Tau(f64),

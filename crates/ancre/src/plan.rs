@@ -41,9 +41,14 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub fn new(arm: &Arm, depth: usize) -> Result<Self, ConnectionsError> {
+        let mut weight = 1.0;
         let layout = match arm {
             Arm::Cascade => Layout::none(depth)?,
-            Arm::Fixed(text) => Layout::parse(text, depth)?,
+            Arm::Fixed(text) => {
+                let (factor, layout) = weight_and_layout(text)?;
+                weight = factor;
+                Layout::parse(layout, depth)?
+            }
             Arm::Incoming(_) | Arm::Outgoing(_) | Arm::Scalars | Arm::ZeroScalars => Layout::parse("dense", depth)?,
             Arm::NaiveScalars => Layout::new(depth, (2..=depth).map(|l| (l - 1, l)))?,
         };
@@ -76,13 +81,22 @@ impl Plan {
             Arm::Incoming(p) | Arm::Outgoing(p) => {
                 vec![if *p == Parameterization::Hadamard { 1.0 } else { 0.0 }; coefficients]
             }
-            Arm::Cascade | Arm::Fixed(_) | Arm::NaiveScalars => vec![1.0; coefficients],
+            Arm::Cascade | Arm::Fixed(_) | Arm::NaiveScalars => vec![weight; coefficients],
         };
         Ok(Self { arm: arm.clone(), rows, coefficients, vectors, initial, normalisation, last_use })
     }
 
     pub fn depth(&self) -> usize {
         self.rows.len()
+    }
+}
+
+/// The weight before a layout, as in `-0.5*0:l`, and the layout; 1 where there is none.
+fn weight_and_layout(text: &str) -> Result<(f32, &str), ConnectionsError> {
+    let Some((weight, layout)) = text.split_once('*') else { return Ok((1.0, text)) };
+    match weight.trim().parse::<f32>() {
+        Ok(weight) if weight.is_finite() => Ok((weight, layout)),
+        _ => Err(ConnectionsError::Weight(weight.trim().to_owned())),
     }
 }
 
@@ -100,6 +114,15 @@ mod tests {
     fn outgoing_vectors_are_read_by_target() {
         // Vectors by source: 0 -> 1 2 3, 1 -> 2 3, 2 -> 3, at places 0..6.
         assert_eq!(by_target_from_by_source(3), [0, 1, 3, 2, 4, 5]);
+    }
+
+    #[test]
+    fn a_layout_may_have_a_weight() {
+        let plan = |text: &str| Plan::new(&text.parse().unwrap(), 3);
+        assert_eq!(plan("0:l").unwrap().initial, [1.0; 3]);
+        assert_eq!(plan("-0.5*0:1+0:3").unwrap().initial, [-0.5; 2]);
+        assert_eq!(plan("x*0:1"), Err(ConnectionsError::Weight("x".to_owned())));
+        assert!(plan("nan*0:1").is_err() && plan("2*0:9").is_err());
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Which arm is best when each has its own best learning rate and temperature? Reads comparisons that differ in those, as
-//! `recipes/small-scale.sh` makes them, and prints a table:
+//! `recipes/small-scale.sh` makes them:
 //!
-//!     cargo run -p experiments-diffusion --example tuned_arms -- [--tune-seeds N] runs/sweep/*
+//!     cargo run -p experiments-diffusion --example tuned_arms -- runs/sweep/tune-*                  # every cell
+//!     cargo run -p experiments-diffusion --example tuned_arms -- --best runs/sweep/tune-*           # flags of each arm's best cell
+//!     cargo run -p experiments-diffusion --example tuned_arms -- --paired runs/sweep/test-*         # the arms against the cascade
 //!
-//! Each arm's learning rate and temperature are those of the lowest mean loss over the first N seeds (default: all); the
-//! differences to the baseline are then paired over the seeds that were not used for choosing, or over all where N is all.
+//! The best cell of an arm is that of the lowest mean loss. Cells are to be chosen on other seeds than they are compared on.
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
@@ -68,22 +69,25 @@ fn at(cell: &Cell, seeds: &[u64]) -> Vec<f64> {
 }
 
 fn run() -> Result<(), Failure> {
-    let mut arguments = std::env::args().skip(1).peekable();
-    let mut tune = None;
-    if arguments.peek().is_some_and(|first| first == "--tune-seeds") {
-        arguments.next();
-        let count = arguments.next().and_then(|text| text.parse::<usize>().ok());
-        tune = Some(
-            count.filter(|count| *count > 0).context("--tune-seeds takes a number above 0").map_err(Failure::Usage)?,
-        );
-    }
-    let directories: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
-    if directories.is_empty() {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mode = arguments.first().filter(|first| first.starts_with("--")).cloned();
+    arguments.drain(..usize::from(mode.is_some()));
+    if arguments.is_empty() {
         return Err(Failure::Usage(anyhow::anyhow!("give the directories of comparisons")));
     }
+    let directories: Vec<PathBuf> = arguments.into_iter().map(PathBuf::from).collect();
     let cells = gather(&directories)?;
-    say(all_cells(&cells));
-    say(best_cells(&cells, tune)?);
+    match mode.as_deref() {
+        None => say(all_cells(&cells)),
+        Some("--best") => {
+            for (arm, lr, tau) in best_cells(&cells).values() {
+                let tau = if tau == "-" { String::new() } else { format!(" --tau {tau}") };
+                say(format!("--arms={arm} --lr {lr}{tau}"));
+            }
+        }
+        Some("--paired") => say(paired(&cells)?),
+        Some(other) => return Err(Failure::Usage(anyhow::anyhow!("{other} is not known: --best or --paired"))),
+    }
     Ok(())
 }
 
@@ -110,52 +114,48 @@ fn all_cells(cells: &BTreeMap<Key, Cell>) -> String {
     table.to_text()
 }
 
-/// Each arm at its best, beside the baseline at its best.
-fn best_cells(cells: &BTreeMap<Key, Cell>, tune: Option<usize>) -> Result<String> {
-    let mut seeds: Vec<u64> = cells.values().flat_map(|cell| cell.losses.keys().copied()).collect();
-    seeds.sort_unstable();
-    seeds.dedup();
-    let (tuning, testing) = match tune {
-        Some(count) if count < seeds.len() => seeds.split_at(count),
-        _ => (seeds.as_slice(), seeds.as_slice()),
-    };
-    let mut best = BTreeMap::<&str, (&Key, &Cell, f64)>::new();
+/// The cell of each arm with the lowest mean loss; one with a run that diverged is none.
+fn best_cells(cells: &BTreeMap<Key, Cell>) -> BTreeMap<&str, &Key> {
+    let mut best = BTreeMap::<&str, (&Key, f64)>::new();
     for (key, cell) in cells {
-        let loss = mean(&at(cell, tuning));
-        let entry = best.entry(&key.0);
-        let better = |(_, _, other): &(&Key, &Cell, f64)| loss < *other;
-        match entry {
-            std::collections::btree_map::Entry::Vacant(entry) if loss.is_finite() => {
-                _ = entry.insert((key, cell, loss))
-            }
-            std::collections::btree_map::Entry::Occupied(mut entry) if better(entry.get()) => {
-                entry.insert((key, cell, loss));
-            }
-            _ => {}
+        let losses: Vec<f64> = cell.losses.values().copied().collect();
+        let loss = mean(&losses);
+        if loss.is_finite() && best.get(key.0.as_str()).is_none_or(|(_, other)| loss < *other) {
+            best.insert(&key.0, (key, loss));
         }
     }
-    let Some((_, baseline, _)) = best.get("cascade") else { bail!("there is no cascade to compare with") };
-    let baseline = at(baseline, testing);
+    best.into_iter().map(|(arm, (key, _))| (arm, key)).collect()
+}
+
+/// Each arm at its best beside the cascade at its best, paired over seeds.
+fn paired(cells: &BTreeMap<Key, Cell>) -> Result<String> {
+    let best = best_cells(cells);
+    let Some(baseline) = best.get("cascade").and_then(|key| cells.get(key)) else {
+        bail!("there is no cascade to compare with")
+    };
     let mut table = numbers(
-        ["arm", "best lr", "best tau", "loss", "difference", "p", "pairs"],
-        ["", "", "", "MSE", "MSE, ± sd", "", ""],
+        ["arm", "lr", "tau", "final loss", "difference", "p", "pairs", "growth"],
+        ["", "", "", "MSE", "MSE, ± sd", "", "", "ratio"],
     );
-    for (arm, ((_, lr, tau), cell, _)) in &best {
-        let losses = at(cell, testing);
-        let paired = paired_difference(&losses, &baseline);
-        let known: Vec<f64> = losses.into_iter().filter(|loss| loss.is_finite()).collect();
-        let is_baseline = *arm == "cascade";
+    for (arm, key) in best {
+        let Some(cell) = cells.get(key) else { continue };
+        let seeds: Vec<u64> = cell.losses.keys().copied().collect();
+        let losses = at(cell, &seeds);
+        let difference = paired_difference(&losses, &at(baseline, &seeds));
+        let is_baseline = arm == "cascade";
+        let spread = format!("{} ± {}", signed(difference.mean, 5), fixed(difference.sd, 5));
         table.push([
-            (*arm).to_owned(),
-            lr.clone(),
-            tau.clone(),
-            summary(&known, 5),
-            if is_baseline { "-".to_owned() } else { format!("{} ± {}", signed(paired.mean, 5), fixed(paired.sd, 5)) },
-            paired.p_value.filter(|_| !is_baseline).map_or_else(|| "-".to_owned(), |p| significant(p, 2)),
-            paired.pairs.to_string(),
+            arm.to_owned(),
+            key.1.clone(),
+            key.2.clone(),
+            summary(&losses, 5),
+            if is_baseline { "-".to_owned() } else { spread },
+            difference.p_value.filter(|_| !is_baseline).map_or_else(|| "-".to_owned(), |p| significant(p, 2)),
+            difference.pairs.to_string(),
+            significant(mean(&cell.growth), 3),
         ]);
     }
-    Ok(format!("chosen on seeds {tuning:?}, compared on seeds {testing:?}\n{}", table.to_text()))
+    Ok(table.to_text())
 }
 
 fn main() -> ExitCode {

@@ -186,3 +186,61 @@ impl HeldOut {
         Self { batches, levels }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use datasets::images::ImagePlan;
+
+    use super::*;
+    use crate::presets::Preset;
+
+    fn digits() -> (Settings, Images) {
+        let mut settings = Preset::Smoke.settings();
+        let images = Images::load(&settings).unwrap();
+        settings.model = images.settle(&settings.model).unwrap();
+        (settings, images)
+    }
+
+    #[test]
+    fn sizes_that_are_left_open_are_the_datas() {
+        let (settings, images) = digits();
+        assert_eq!((settings.model.size, settings.model.channels, settings.model.classes), (8, 1, 10));
+        let other = DitConfig { size: 16, ..settings.model };
+        assert!(images.settle(&other).unwrap_err().to_string().contains("model.size = 16"));
+    }
+
+    #[test]
+    fn every_held_out_image_is_seen_once_at_each_noise_level() {
+        let (settings, images) = digits();
+        let evaluation = EvaluationSettings { images: 50, noise_levels: 7, batch: 16, ..settings.evaluation };
+        let held_out = HeldOut::new(&images.held_out, &evaluation);
+        for level in 0..7 {
+            let batches = held_out.batches.iter().filter(|(l, _)| *l == level).map(|(_, batch)| batch);
+            assert_eq!(batches.clone().map(NoisedBatch::rows).sum::<usize>(), 50);
+            let band = level * PROCESS_STEPS / 7..(level + 1) * PROCESS_STEPS / 7;
+            let steps: Vec<usize> = batches.flat_map(|batch| batch.steps.clone()).collect();
+            assert!(steps.iter().all(|step| band.contains(step)), "level {level}: {steps:?}");
+            let distinct: std::collections::BTreeSet<_> = steps.iter().collect();
+            assert!(distinct.len() > 40, "level {level} hardly moves within its band: {steps:?}");
+        }
+        // The same for every run: nothing of it depends on the run's seed.
+        let again = HeldOut::new(&images.held_out, &evaluation);
+        assert_eq!(held_out.batches, again.batches);
+    }
+
+    #[test]
+    fn labels_are_withheld_as_often_as_asked() {
+        let (settings, images) = digits();
+        let plan = ImagePlan::new(Arc::clone(&images.train), 1000, 0, false).unwrap();
+        let mut rng = training::seed::stream(0, "test", 0);
+        let batch = NoisedBatch::draw(plan.batch(0), &settings.model, &mut rng);
+        let withheld = batch.labels.iter().filter(|&&label| label == 10).count();
+        // 100 expected; five standard deviations are 47.
+        assert!((53..147).contains(&withheld), "{withheld}");
+        let kept = batch.labels.iter().zip(&plan.batch(0).labels).filter(|(a, b)| a == b).count();
+        assert_eq!(kept + withheld, 1000, "the others are the images' own");
+        let never = DitConfig { label_dropout: 0.0, ..settings.model };
+        let mut rng = training::seed::stream(0, "test", 0);
+        assert_eq!(NoisedBatch::draw(plan.batch(0), &never, &mut rng).labels, plan.batch(0).labels);
+    }
+}

@@ -7,7 +7,7 @@ use experiment_kit::{
     compare::arm_path,
     report::{Drawn, RunLogs, connections_map, with_arms},
 };
-use plotting::{LineChart, Series, Spread};
+use plotting::{LineChart, Scale, Series, Spread};
 use training::run_directory::atomic_write;
 
 use super::{Report, levels};
@@ -83,7 +83,9 @@ fn by_level(report: &Report) -> LineChart {
     let mut chart = LineChart::new("Held-out loss by noise level")
         .subtitle(subtitle(report))
         .x_label("step of the process (0: little noise, 1000: only noise)")
-        .y_label("squared error of the noise");
+        .y_label("squared error of the noise")
+        // It falls over three magnitudes.
+        .y_scale(Scale::Log);
     for (i, arm) in report.runs.arms.iter().enumerate() {
         let runs: Vec<&RunLogs> = report.runs.of_arm(arm).into_iter().filter(|run| !run.has_diverged()).collect();
         let values: Vec<Vec<f64>> = runs.iter().map(|run| levels(run, count)).collect();

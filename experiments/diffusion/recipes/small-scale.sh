@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Does ANCRe help a small DiT? Every arm at several learning rates and temperatures, on digits, 12 blocks of width 64, 400 steps
+# of 32 images, with a cosine to a twentieth. Cells are chosen on seeds 0 to 2 and compared on the fresh seeds 10 to 15. Two
+# processes of one thread each: about half an hour on two idle cores. It goes on where it was stopped.
+#
+#   experiments/diffusion/recipes/small-scale.sh runs/small-scale
+set -euo pipefail
+out=${1:?give a directory for the runs}
+mkdir -p "$out"
+cargo build --workspace --bin experiments-diffusion --example tuned_arms
+export program=${CARGO_TARGET_DIR:-target}/debug/experiments-diffusion
+table=${CARGO_TARGET_DIR:-target}/debug/examples/tuned_arms
+common="--samples 0 --steps 400 --batch 32 --sequential --set training.evaluate_every=100 --set evaluation.images=0"
+
+tune() {
+    for lr in 4e-3 8e-3 12e-3 16e-3; do
+        echo "tune-lr$lr-a --seeds 3 --lr $lr --arms cascade,constant,0:l,zero-scalars"
+        echo "tune-lr$lr-b --seeds 3 --lr $lr --arms=-0.5*0:1,0:1,scalars,1:11+2:10+3:9+4:8+5:7"
+        for tau in .01 .1 1; do
+            echo "tune-lr$lr-tau$tau --seeds 3 --lr $lr --tau $tau --arms ancre"
+        done
+    done
+}
+
+# Lines of a directory and its flags; one that has its report is done.
+make_all() {
+    export out common
+    xargs -P 2 -d '\n' -I{} --process-slot-var=SLOT bash -c '
+        set -f; set -- {}
+        [ -e "$out/$1/report.json" ] && exit
+        rm -rf "$out/$1"
+        taskset -c "$SLOT" "$program" $common --out "$out/$@" >/dev/null 2>&1 || echo "failed: $*" >&2'
+}
+
+tune | make_all
+"$table" "$out"/tune-*
+"$table" --best "$out"/tune-* | awk '{ print "test-" NR " --seeds 6 --seed 10 " $0 }' | make_all
+"$table" --paired "$out"/test-*
