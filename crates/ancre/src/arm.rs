@@ -163,7 +163,15 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for text in Arm::NAMES.into_iter().chain(["0:l", "0:2+2:3", "-0.5*0:l", "2*dense", "layout:cascade", "dense", "layout:nonsense"]) {
+        for text in Arm::NAMES.into_iter().chain([
+            "0:l",
+            "0:2+2:3",
+            "-0.5*0:l",
+            "2*dense",
+            "layout:cascade",
+            "dense",
+            "layout:nonsense",
+        ]) {
             let arm: Arm = text.parse().unwrap();
             assert_eq!(arm.to_string(), text);
             assert_eq!(arm.to_string().parse(), Ok(arm));

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ancre::Arm;
+use ancre::{Arm, Parameterization};
 use anyhow::{Context, Error, Result, bail};
 use serde::{Deserialize, Serialize};
 use training::{
@@ -34,7 +34,8 @@ pub struct Comparison<S> {
 
 /// The arms of an ordinary comparison: the baseline, ANCRe, and the two that show how much of it needs no learning.
 pub fn default_arms() -> Vec<Arm> {
-    ["cascade", "ancre", "constant", "0:l"].iter().filter_map(|name| name.parse().ok()).collect()
+    let uniform = Arm::Incoming(Parameterization::Constant);
+    vec![Arm::Cascade, Arm::default(), uniform, Arm::Fixed("0:l".to_owned())]
 }
 
 impl<S: RunSettings> Comparison<S> {
@@ -64,7 +65,7 @@ impl<S: RunSettings> Comparison<S> {
 
 /// The directory of one run of a comparison.
 pub fn arm_path(comparison: &Path, arm: &Arm, seed: u64) -> PathBuf {
-    let mut name = arm.to_string().replace(':', "-");
+    let mut name = arm.to_string().replace(':', "-").replace('*', "x");
     // File names end at 255 bytes; a long layout is told apart by its hash.
     if name.len() > 100 {
         let hash =

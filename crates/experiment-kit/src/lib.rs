@@ -12,10 +12,12 @@
 //!    [`ArmSummary`](run::ArmSummary) beside its logs.
 //! 4. [`report`] reads summaries and logs, and has the parts that reports are made of.
 //!
-//! [`state_dict`] reads and writes weights under the names of the authors' code.
+//! [`checks`] has what all settings are checked for, and [`state_dict`] reads and writes weights under the names of the
+//! authors' code.
 //!
 //! This crate knows no data, no model and no library of command lines.
 
+pub mod checks;
 pub mod compare;
 pub mod device;
 mod experiment;

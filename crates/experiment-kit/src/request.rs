@@ -46,8 +46,10 @@ pub struct CompareFlags<'a> {
     pub resume: Option<&'a Path>,
     /// A settings file, which may be the config.toml of a comparison: that says which arms and seeds, too.
     pub config: Option<&'a Path>,
-    /// The arms; none leaves those of the files, or the [usual ones](compare::default_arms).
+    /// The arms; none leaves those of the files, or the usual ones.
     pub arms: &'a [Arm],
+    /// The arms of this program's ordinary comparison; none takes [the kit's](compare::default_arms).
+    pub usual_arms: &'a [Arm],
     /// How many seeds.
     pub seeds: Option<u64>,
     /// Whether arms are made one after another.
@@ -71,7 +73,8 @@ pub fn compare<S: RunSettings>(
     let known = stored.as_ref().or(given.as_ref());
     let mut arms = match (known, flags.arms) {
         (Some(known), []) => known.arms.clone(),
-        (None, []) => compare::default_arms(),
+        (None, []) if flags.usual_arms.is_empty() => compare::default_arms(),
+        (None, []) => flags.usual_arms.to_vec(),
         (_, given) => given.to_vec(),
     };
     let mut seen = Vec::new();

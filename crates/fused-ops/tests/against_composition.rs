@@ -30,8 +30,10 @@ fn read<const D: usize>(tensor: Tensor<impl burn::tensor::backend::Backend, D>) 
 fn assert_close(name: &str, actual: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(actual.len(), expected.len(), "{name}");
     let scale = expected.iter().fold(1e-30f64, |m, x| m.max(x.abs()));
-    let worst = actual.iter().zip(expected).fold(0.0f64, |m, (a, e)| m.max((a - e).abs())) / scale;
-    assert!(worst <= tolerance, "{name}: off by {worst:e} of the largest entry");
+    for (i, (a, e)) in actual.iter().zip(expected).enumerate() {
+        // Written so that a NaN fails.
+        assert!((a - e).abs() <= tolerance * scale, "{name}: entry {i} is {a}, expected {e}");
+    }
 }
 
 /// Runs `operation` on the same leaves in f32 (kernel) and f64 (composition); compares the output and each gradient.
@@ -56,7 +58,7 @@ fn check(
     for (i, (a, e)) in actual_gradients.iter().zip(&expected_gradients).enumerate() {
         match (a, e) {
             (Some(a), Some(e)) => assert_close(&format!("{name}: gradient {i}"), a, e, tolerance),
-            (None, None) => {}
+            (None, None) => panic!("{name}: gradient {i} is missing"),
             _ => panic!("{name}: gradient {i} exists in one precision only"),
         }
     }

@@ -83,6 +83,23 @@ fn outputs() -> Vec<Vec<f32>> {
     let (many, other) = (a.repeat(5), b.repeat(5));
     output(&mut |_, _| {
         let sizes = Sequences { batch: 5, length: rows, width };
+        let scale = values(6, 5 * width);
+        let (mut x_gradient, mut shift_gradient) = (vec![0.0; 5 * n], vec![0.0; 5 * width]);
+        let mut scale_gradient = vec![0.0; 5 * width];
+        modulated_layer_norm::backward(
+            &many,
+            &scale,
+            &other,
+            sizes,
+            1e-6,
+            &mut x_gradient,
+            &mut shift_gradient,
+            &mut scale_gradient,
+        );
+        [x_gradient, shift_gradient, scale_gradient].concat()
+    });
+    output(&mut |_, _| {
+        let sizes = Sequences { batch: 5, length: rows, width };
         let gate = values(5, 5 * width);
         let (mut x, mut branch_gradient) = (many.clone(), vec![0.0; 5 * n]);
         gated_add::forward(&mut x, &gate, &other, sizes);

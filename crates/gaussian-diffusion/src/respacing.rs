@@ -57,6 +57,11 @@ impl Respacing {
     /// # Errors
     /// If more steps are asked of a section than it has, or no whole stride fits.
     pub fn steps(&self, steps: usize) -> Result<Vec<usize>, RespacingError> {
+        if let Self::Sections(counts) = self
+            && counts.iter().all(|count| *count == 0)
+        {
+            return Err(RespacingError::Notation(self.to_string()));
+        }
         match self {
             Self::All => Ok((0..steps).collect()),
             Self::Stride(wanted) => (1..steps)

@@ -40,7 +40,11 @@ pub struct Tables {
 }
 
 /// `beta_t` rising in a straight line from 1e-4 to 0.02 for 1000 steps (Ho et al. 2020), scaled by `1000 / steps` for others.
+///
+/// # Panics
+/// For fewer than 21 steps, where the last rate would not be below 1.
 pub fn linear_betas(steps: usize) -> Vec<f64> {
+    assert!(steps > 20, "linear rates need more than 20 steps, not {steps}");
     let scale = 1000.0 / steps as f64;
     let (first, last) = (scale * 1e-4, scale * 0.02);
     let stride = (last - first) / (steps.max(2) - 1) as f64;

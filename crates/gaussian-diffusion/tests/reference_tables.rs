@@ -44,6 +44,7 @@ fn check_tables(name: &str, file: &Tensors) -> usize {
         }
         checked += 1;
     }
+    assert_eq!(checked, 14, "{name}: tables");
     checked
 }
 

@@ -119,12 +119,13 @@ pub fn killed_run(program: Program, settings: &[&str]) -> Killed {
     killed
 }
 
-/// Makes a comparison whole and one that is killed again and again, and checks that the runs of both end with the same bytes.
-/// `settings` name the arms and seeds whose run directories are `runs`.
+/// Makes a comparison whole and one that is killed again and again once its runs have checkpoints, and checks that the runs of
+/// both end with the same bytes. `settings` name the arms and seeds whose run directories are `runs`. Returns how often it was
+/// killed before it was finished.
 ///
 /// # Panics
-/// If bytes differ or there is no report.
-pub fn killed_comparison(program: Program, settings: &[&str], runs: &[&str]) {
+/// If bytes differ, if there is no report, or if it was never killed while a run was under way.
+pub fn killed_comparison(program: Program, settings: &[&str], runs: &[&str]) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let start = |path: &str| {
         let mut arguments = settings.to_vec();
@@ -140,17 +141,30 @@ pub fn killed_comparison(program: Program, settings: &[&str], runs: &[&str]) {
         }
     };
     succeed(start("whole"));
+    let killed = folder.path().join("killed");
+    let has_checkpoint = |run: &str| {
+        fs::read_dir(killed.join("arms").join(run).join("checkpoints")).is_ok_and(|entries| entries.count() > 0)
+    };
     let mut rng = ChaCha8Rng::seed_from_u64(11);
-    for attempt in 0..4 {
+    let mut kills = 0;
+    for run in runs {
         let mut child = start_or_resume();
-        sleep(Duration::from_millis(200 + 150 * attempt + rng.random_range(0..300)));
+        let limit = Instant::now() + Duration::from_secs(120);
+        // Before the run's first checkpoint there is nothing to go on from.
+        while !has_checkpoint(run) && child.try_wait().expect("a child").is_none() && Instant::now() < limit {
+            sleep(Duration::from_millis(1));
+        }
+        sleep(Duration::from_millis(rng.random_range(0..200)));
         let _ = child.kill();
         child.wait().expect("the program ends");
+        kills += usize::from(!killed.join("report.json").exists());
     }
+    assert!(kills > 0, "it was never killed while a run was under way");
     succeed(start_or_resume());
     for run in runs {
         let logs = |comparison: &str| result(&folder.path().join(comparison).join("arms").join(run));
         assert!(logs("whole") == logs("killed"), "{run} differs");
     }
-    assert!(folder.path().join("killed/report.json").is_file());
+    assert!(killed.join("report.json").is_file());
+    kills
 }

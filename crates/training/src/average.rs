@@ -86,7 +86,7 @@ struct Blend<I: Backend> {
 
 impl<I: Backend> ModuleMapper<I> for Blend<I> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<I, D>>) -> Param<Tensor<I, D>> {
-        let Some(weights) = self.flat.pop_front() else { return param };
+        let Some(weights) = self.flat.pop_front() else { unreachable!("both models have the same parameters") };
         let (id, average, mapper) = param.consume();
         let weights = weights.reshape(average.dims());
         let blended = average.mul_scalar(self.decay) + weights.mul_scalar(1.0 - self.decay);

@@ -137,6 +137,20 @@ fn paired(cells: &BTreeMap<Key, Cell>) -> Result<String> {
         ["arm", "lr", "tau", "final loss", "difference", "p", "pairs", "growth"],
         ["", "", "", "MSE", "MSE, ± sd", "", "", "ratio"],
     );
+    for (key, cell) in cells.iter().filter(|(key, cell)| cell.diverged > 0 && !best.contains_key(key.0.as_str())) {
+        let note = format!("{} of {} diverged", cell.diverged, cell.losses.len());
+        let row = [
+            key.0.clone(),
+            key.1.clone(),
+            key.2.clone(),
+            note,
+            "-".to_owned(),
+            "-".to_owned(),
+            "0".to_owned(),
+            "-".to_owned(),
+        ];
+        table.push(row);
+    }
     for (arm, key) in best {
         let Some(cell) = cells.get(key) else { continue };
         let seeds: Vec<u64> = cell.losses.keys().copied().collect();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Does ANCRe help a small DiT? Every arm at several learning rates and temperatures, on digits, 12 blocks of width 64, 400 steps
 # of 32 images, with a cosine to a twentieth. Cells are chosen on seeds 0 to 2 and compared on the fresh seeds 10 to 15. Two
-# processes of one thread each: about half an hour on two idle cores. It goes on where it was stopped.
+# processes of one thread each. Started again, it repeats what was under way and keeps what was finished.
 #
 #   experiments/diffusion/recipes/small-scale.sh runs/small-scale
 set -euo pipefail
@@ -29,10 +29,10 @@ make_all() {
         set -f; set -- {}
         [ -e "$out/$1/report.json" ] && exit
         rm -rf "$out/$1"
-        taskset -c "$SLOT" "$program" $common --out "$out/$@" >/dev/null 2>&1 || echo "failed: $*" >&2'
+        taskset -c "$SLOT" "$program" $common --out "$out/$@" >/dev/null 2>&1 || { echo "failed: $*" >&2; exit 255; }'
 }
 
 tune | make_all
 "$table" "$out"/tune-*
-"$table" --best "$out"/tune-* | awk '{ print "test-" NR " --seeds 6 --seed 10 " $0 }' | make_all
-"$table" --paired "$out"/test-*
+"$table" --best "$out"/tune-* | awk '{ name = $0; gsub(/[^A-Za-z0-9.]+/, "_", name); print "test" name " --seeds 6 --seed 10 " $0 }' | make_all
+"$table" --paired "$out"/test*

@@ -96,7 +96,7 @@ impl Preset {
         match self {
             Self::Smoke => "seconds: does everything run?",
             Self::Cpu => "minutes on two cores, on handwritten digits",
-            Self::Dit(S | B, 2) => "the paper's model and recipe, in f32; needs latents",
+            Self::Dit(S | B, 2) => "the paper's model and recipe, in f32 (the paper: bf16); needs latents",
             Self::Dit(..) => "a model of DiT with the paper's recipe, in f32; needs latents",
         }
     }
@@ -167,8 +167,8 @@ fn small(sizes: [usize; 3], steps: usize, lr: f64) -> Settings {
         evaluation: EvaluationSettings {
             noise_levels: 10,
             images: 64,
-            samples: if steps < 100 { 40 } else { 400 },
-            score_every: steps / 3,
+            samples: if steps < 100 { 40 } else { 300 },
+            score_every: steps / 2,
             references: 0,
             batch: 64,
         },
@@ -192,7 +192,8 @@ fn small(sizes: [usize; 3], steps: usize, lr: f64) -> Settings {
 }
 
 /// The paper's recipe: ImageNet 256 in the latent space of an autoencoder (4 x 32 x 32), 256 a step, AdamW at 1e-4 throughout,
-/// label dropout .1, average .9999, 400k steps; 250 steps of DDPM for 50,000 samples without guidance.
+/// label dropout .1, average .9999, 400k steps; 250 steps of DDPM for 50,000 samples without guidance. The paper mirrors pictures
+/// before they are encoded; a latent cannot be mirrored, so store those of mirrored pictures, too.
 fn paper(size: Size, patch: usize) -> Settings {
     let sizes = match size {
         S => [384, 12, 6],

@@ -98,10 +98,12 @@ where
                     &drawn
                 }
             };
-            let grid = pictures::grid(&samples[..(shown * values).min(samples.len())], shape, classes.min(16))?;
-            let path = path.join(SAMPLES);
-            atomic_write(&path, |file| std::io::Write::write_all(file, &grid))
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            // Pictures that are too large for a grid leave none; the run is whole without it.
+            if let Ok(grid) = pictures::grid(&samples[..(shown * values).min(samples.len())], shape, classes.min(16)) {
+                let path = path.join(SAMPLES);
+                atomic_write(&path, |file| std::io::Write::write_all(file, &grid))
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+            }
         }
         Ok(Ended::Done(serde_json::json!({ "protocol": judge.protocol(settings.evaluation.samples) })))
     }
@@ -149,7 +151,10 @@ pub fn memory_estimate(settings: &Settings, arms: usize) -> MemoryEstimate {
     let evaluation = model.inference_bytes(rows).saturating_mul(cores);
     let gradients = parameters.saturating_mul(at_once + 1);
     let activations = model.activation_bytes(data.micro_batch).saturating_mul(at_once);
+    let image = 4 * [model.channels, model.size, model.size].map(|size| size as u64).iter().product::<u64>();
+    let scored = settings.evaluation.samples.saturating_add(settings.evaluation.references) as u64;
     let mut estimate = MemoryEstimate::new();
+    estimate.add("samples, and what they are compared with", image.saturating_mul(scored));
     estimate.add(format!("weights of {arms} run(s)"), parameters.saturating_mul(arms));
     estimate.add("AdamW's two moments and the average", parameters.saturating_mul(3 * arms));
     if evaluation > gradients.saturating_add(activations) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use burn::tensor::{DType, backend::AutodiffBackend};
 use datasets::images::ImageSet;
 use fused_ops::FusedOps;
@@ -65,14 +65,37 @@ impl SampleScores {
     }
 }
 
-/// What the classifier sees in images, with the share of those that it takes for the class of their label.
-fn see<I: FusedOps>(
-    classifier: &Classifier<I>,
-    images: &[f32],
-    labels: &[u32],
-    shape: [usize; 3],
-    device: &I::Device,
-) -> Result<(FeatureSet, f64)> {
+/// What the classifier sees in images: features, spatial features and logits, row by row.
+struct Rows {
+    features: Vec<f32>,
+    spatial: Vec<f32>,
+    logits: Vec<f64>,
+    count: usize,
+}
+
+impl Rows {
+    fn classes(&self) -> usize {
+        self.logits.len() / self.count.max(1)
+    }
+
+    /// The share of the images that the classifier takes for the class of their label.
+    fn accuracy(&self, labels: &[u32]) -> f64 {
+        let rows = self.logits.chunks(self.classes().max(1));
+        rows.zip(labels).filter(|(row, label)| largest(row) == **label as usize).count() as f64
+            / self.count.max(1) as f64
+    }
+
+    fn into_set(self) -> Result<FeatureSet> {
+        let classes = self.classes();
+        Ok(FeatureSet {
+            spatial: Some(Features::new(self.spatial.len() / self.count.max(1), self.spatial)?),
+            features: Features::new(FEATURES, self.features)?,
+            probabilities: Some(Probabilities::from_logits(classes, &self.logits)?),
+        })
+    }
+}
+
+fn see<I: FusedOps>(classifier: &Classifier<I>, images: &[f32], shape: [usize; 3], device: &I::Device) -> Rows {
     let size: usize = shape.iter().product();
     let chunks: Vec<&[f32]> = images.chunks(size * BATCH).collect();
     let look = |classifier: &Classifier<I>, chunk: &&[f32]| {
@@ -86,22 +109,13 @@ fn see<I: FusedOps>(
     } else {
         chunks.iter().map(|chunk| look(classifier, chunk)).collect()
     };
-    let (mut features, mut spatial, mut logits) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows = Rows { features: Vec::new(), spatial: Vec::new(), logits: Vec::new(), count: images.len() / size };
     for (f, s, l) in seen {
-        features.extend(f);
-        spatial.extend(s);
-        logits.extend(l.into_iter().map(f64::from));
+        rows.features.extend(f);
+        rows.spatial.extend(s);
+        rows.logits.extend(l.into_iter().map(f64::from));
     }
-    let rows = labels.len().max(1);
-    let classes = logits.len() / rows;
-    let right = logits.chunks(classes.max(1)).zip(labels).filter(|(row, label)| largest(row) == **label as usize);
-    let accuracy = right.count() as f64 / rows as f64;
-    let set = FeatureSet {
-        spatial: Some(Features::new(spatial.len() / rows, spatial)?),
-        features: Features::new(FEATURES, features)?,
-        probabilities: Some(Probabilities::from_logits(classes, &logits)?),
-    };
-    Ok((set, accuracy))
+    rows
 }
 
 fn largest(row: &[f64]) -> usize {
@@ -114,13 +128,12 @@ fn largest(row: &[f64]) -> usize {
     best
 }
 
-/// The first images of a set, spread evenly over all of it; 0 takes all.
-fn spread(set: &ImageSet, wanted: usize) -> (Vec<f32>, Vec<u32>) {
+/// So many images of a set, spread evenly over all of it; 0 takes all.
+fn spread(set: &ImageSet, wanted: usize) -> Vec<f32> {
     let all = set.len() as usize;
     let count = if wanted == 0 { all } else { wanted.min(all) };
     let numbers = (0..count).map(|i| (i * all / count.max(1)) as u32);
-    let images = numbers.clone().flat_map(|n| set.image(n).iter().copied()).collect();
-    (images, numbers.map(|n| set.labels()[n as usize]).collect())
+    numbers.flat_map(|n| set.image(n).iter().copied()).collect()
 }
 
 impl<I: FusedOps> Judge<I> {
@@ -133,19 +146,25 @@ impl<I: FusedOps> Judge<I> {
         B: AutodiffBackend<InnerBackend = I, Device = I::Device> + FusedOps,
     {
         let started = std::time::Instant::now();
+        if images.train.classes() < 2 {
+            bail!(
+                "images of one class train no classifier to score samples with: set evaluation.samples = 0 (--samples 0), \
+                 and give features of your own to `score`"
+            );
+        }
         let classifier = classifier::train::<B>(&images.train, device, &mut |_, _| {})
             .context("cannot train the classifier that scores need")?;
         let shape = images.train.shape();
-        let (held_out, labels) = spread(&images.held_out, 0);
-        let (_, accuracy) = see(&classifier, &held_out, &labels, shape, device)?;
-        let (pictures, labels) = spread(&images.train, references);
-        let (set, _) = see(&classifier, &pictures, &labels, shape, device)?;
+        let accuracy = see(&classifier, images.held_out.values(), shape, device).accuracy(images.held_out.labels());
+        let pictures = spread(&images.train, references);
         let extractor = format!(
             "a small classifier ({FEATURES} features) trained on the same images, right on {:.1}% of the held-out ones",
             100.0 * accuracy
         );
         let resize = format!("none ({} x {})", shape[1], shape[2]);
-        let reference = Reference::measure(&set, NEIGHBOURS, &extractor, &resize)
+        let reference = see(&classifier, &pictures, shape, device)
+            .into_set()
+            .and_then(|set| Ok(Reference::measure(&set, NEIGHBOURS, &extractor, &resize)?))
             .context("too few images to score against: set evaluation.samples = 0")?;
         progress.message(&format!("scores: features of {extractor} ({:.0} s)", started.elapsed().as_secs_f64()));
         let classes = images.train.classes();
@@ -162,18 +181,28 @@ impl<I: FusedOps> Judge<I> {
         self.reference.protocol(samples)
     }
 
-    /// Draws samples as the settings say, equally many of each class, and scores them.
+    /// Draws samples as the settings say, going through the classes in turn, and scores them; samples that are not finite have
+    /// no scores.
     ///
     /// # Errors
-    /// If the sampler's steps cannot be chosen or a sample is not finite.
-    pub fn judge(&self, model: &Dit<I>, settings: &Settings, device: &I::Device) -> Result<(Vec<f32>, SampleScores)> {
+    /// If the sampler's steps cannot be chosen.
+    pub fn judge(
+        &self,
+        model: &Dit<I>,
+        settings: &Settings,
+        device: &I::Device,
+    ) -> Result<(Vec<f32>, Option<SampleScores>)> {
         let labels = labels_in_turn(settings.evaluation.samples, self.classes);
         let wanted = Wanted { seed: settings.seed, first: 0, labels: &labels, batch: settings.evaluation.batch };
         let bar = self.progress.task(&format!("{}: samples", settings.model.arm), labels.len());
         let samples = draw(model, &settings.sampling, wanted, device, &|done| bar.advance(done))?;
         bar.finish();
+        if samples.iter().any(|value| !value.is_finite()) {
+            self.progress.message(&format!("{}: samples are not finite, and have no scores", settings.model.arm));
+            return Ok((samples, None));
+        }
         let scores = self.score(&samples, &labels, device)?;
-        Ok((samples, scores))
+        Ok((samples, Some(scores)))
     }
 
     /// Scores samples.
@@ -181,7 +210,8 @@ impl<I: FusedOps> Judge<I> {
     /// # Errors
     /// If a sample is not finite.
     pub fn score(&self, samples: &[f32], labels: &[u32], device: &I::Device) -> Result<SampleScores> {
-        let (set, accuracy) = see(&self.classifier, samples, labels, self.shape, device)?;
-        Ok(SampleScores { scores: score(&self.reference, &set, SPLIT)?, accuracy })
+        let seen = see(&self.classifier, samples, self.shape, device);
+        let accuracy = seen.accuracy(labels);
+        Ok(SampleScores { scores: score(&self.reference, &seen.into_set()?, SPLIT)?, accuracy })
     }
 }

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use ancre::Arm;
 use datasets::images::{ImageOptions, ImageSpec};
-use experiment_kit::RunSettings;
+use experiment_kit::{
+    RunSettings,
+    checks::{self, CheckError},
+};
 use gaussian_diffusion::{Guidance, Respacing, RespacingError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -122,32 +125,9 @@ pub enum SettingsError {
     /// The sampler's steps.
     #[error("sampling.steps: {0}")]
     Steps(#[from] RespacingError),
-    /// A size is zero.
-    #[error("{0} is 0: give a positive number")]
-    Zero(&'static str),
-    /// Micro-batches do not make up a batch.
-    #[error("data.micro_batch = {micro} does not divide data.batch = {batch}: take one of {divisors:?}")]
-    MicroBatch {
-        /// Images at once.
-        micro: usize,
-        /// Images of a step.
-        batch: usize,
-        /// What would work.
-        divisors: Vec<usize>,
-    },
-    /// A size that no machine holds.
-    #[error("{name} is {size}: at most {limit} is possible")]
-    TooLarge {
-        /// Which size.
-        name: &'static str,
-        /// Its value.
-        size: usize,
-        /// The largest that is accepted.
-        limit: usize,
-    },
-    /// The seed does not fit a settings file.
-    #[error("seed = {0} is too large: at most {max} is possible", max = i64::MAX)]
-    Seed(u64),
+    /// A size, or the seed.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// A number is out of its range.
     #[error("{name} = {value}: give a number {range}")]
     Range {
@@ -185,28 +165,13 @@ impl Settings {
             ("evaluation.batch", evaluation.batch),
             ("evaluation.noise_levels", evaluation.noise_levels),
         ];
-        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
-            return Err(SettingsError::Zero(name));
-        }
         const LIMIT: usize = 1 << 24;
-        let limits = sizes.into_iter().chain([("evaluation.samples", evaluation.samples)]);
-        if let Some((name, size)) = limits.into_iter().find(|(_, size)| *size > LIMIT) {
-            return Err(SettingsError::TooLarge { name, size, limit: LIMIT });
-        }
-        if evaluation.noise_levels > PROCESS_STEPS {
-            let (name, size) = ("evaluation.noise_levels", evaluation.noise_levels);
-            return Err(SettingsError::TooLarge { name, size, limit: PROCESS_STEPS });
-        }
-        if !data.batch.is_multiple_of(data.micro_batch) {
-            let mut divisors: Vec<usize> = (1..=data.batch).filter(|d| data.batch.is_multiple_of(*d)).collect();
-            divisors.sort_by_key(|d| d.abs_diff(data.micro_batch));
-            divisors.truncate(6);
-            divisors.sort_unstable();
-            return Err(SettingsError::MicroBatch { micro: data.micro_batch, batch: data.batch, divisors });
-        }
-        if i64::try_from(self.seed).is_err() {
-            return Err(SettingsError::Seed(self.seed));
-        }
+        checks::positive("", &sizes)?;
+        checks::at_most("", &sizes, LIMIT)?;
+        checks::at_most("", &[("evaluation.samples", evaluation.samples)], LIMIT)?;
+        checks::at_most("", &[("evaluation.noise_levels", evaluation.noise_levels)], PROCESS_STEPS)?;
+        checks::micro_batch(data.batch, data.micro_batch)?;
+        checks::seed(self.seed)?;
         if (1..LEAST_SAMPLES).contains(&evaluation.samples) {
             return Err(SettingsError::Samples(evaluation.samples));
         }

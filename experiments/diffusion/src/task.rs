@@ -73,9 +73,6 @@ pub struct Denoising<B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps> {
 }
 
 /// The process that a model is trained with.
-///
-/// # Panics
-/// Never: all steps can always be kept.
 pub fn training_process(model: &DitConfig) -> Diffusion {
     let variance = if model.learn_sigma { Variance::Learned } else { Variance::FixedLarge };
     match Tables::dit(&Respacing::All) {
@@ -229,14 +226,16 @@ where
         let mut values = vec![(metric::LOSS.to_owned(), losses.mse), (metric::AVERAGE_LOSS.to_owned(), averaged.mse)];
         values.extend(losses.bound.map(|bound| (metric::BOUND.to_owned(), bound)));
         values.extend(losses.levels.iter().enumerate().map(|(i, mse)| (format!("{}{i}", metric::LEVEL), *mse)));
-        values.push((metric::STREAM_GROWTH.to_owned(), growth(model, &self.process, &self.held_out, &self.device)));
+        let growth = growth(model, &self.process, &self.held_out, &self.device);
+        values.extend(growth.map(|growth| (metric::STREAM_GROWTH.to_owned(), growth)));
         if let Some(judge) = self.judge.clone()
             && self.scores_are_due(step)
         {
             let (samples, scores) =
                 judge.judge(self.average.model(), &self.settings, &self.device).map_err(TrainError::task)?;
             self.samples = Some((step, samples));
-            values.extend(SampleScores::metrics(&scores));
+            // Samples that are not finite have no scores; the loss says how the run goes on.
+            values.extend(scores.iter().flat_map(SampleScores::metrics));
         }
         Ok(values)
     }
@@ -270,11 +269,10 @@ where
 }
 
 /// Growth of the stream over the blocks, on the first held-out batch of the middle noise level.
-fn growth<B: FusedOps>(model: &Dit<B>, process: &Diffusion, held_out: &HeldOut, device: &B::Device) -> f64 {
-    let middle = held_out.batches.iter().find(|(level, _)| *level == held_out.levels / 2);
-    let Some((_, batch)) = middle else { return f64::NAN };
+fn growth<B: FusedOps>(model: &Dit<B>, process: &Diffusion, held_out: &HeldOut, device: &B::Device) -> Option<f64> {
+    let (_, batch) = held_out.batches.iter().find(|(level, _)| *level == held_out.levels / 2)?;
     let images = image_tensor::<B>(batch.images.clone(), batch.shape, device);
     let noised = process.noised(images, image_tensor(batch.noise.clone(), batch.shape, device), &batch.steps);
     let seen = model.observe(noised, &process.model_steps(&batch.steps), &batch.labels);
-    seen.growth.last().copied().unwrap_or(1.0)
+    seen.growth.last().copied()
 }

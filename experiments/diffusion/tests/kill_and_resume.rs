@@ -43,6 +43,11 @@ fn a_killed_and_resumed_comparison_ends_with_the_same_logs_and_scores() {
         "sampling.steps=ddim5",
         "--set",
         "sampling.sampler=ddim",
+        "--set",
+        "evaluation.score_every=8",
+        "--set",
+        "training.checkpoint_every=3",
     ];
-    killed_comparison(PROGRAM, &settings, &["cascade-seed0", "ancre-seed0", "cascade-seed1", "ancre-seed1"]);
+    let runs = ["cascade-seed0", "ancre-seed0", "cascade-seed1", "ancre-seed1"];
+    println!("{} kills", killed_comparison(PROGRAM, &settings, &runs));
 }

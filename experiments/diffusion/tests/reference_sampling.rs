@@ -10,7 +10,7 @@ use burn::{
 };
 use common::{B, arm_of, diffusion, family, labels, model, read, steps, tensor, weights};
 use experiment_kit::{
-    CONNECTIONS, Connected,
+    Connected,
     state_dict::{self, StateDict, StoredTensor},
 };
 use experiments_diffusion::model::{Dit, state_dict::DitNaming};
@@ -128,7 +128,7 @@ fn reference_dit_training_steps_and_their_average() {
         // "2e-6 typical, isolated noise-level gradients up to 2e-4", which is what four steps at 1e-4 can move.
         let compared = compare(case, &file, "final/", &stored_weights(&model), 2e-6)
             + compare(case, &file, "ema/", &stored_weights(average.model()), 1e-6);
-        assert!(compared > 0 && !CONNECTIONS.is_empty(), "{case} stores no weights");
+        assert!(compared > 0, "{case} stores no weights");
         assert_ne!(model.connections().to_vectors(), average.model().connections().to_vectors());
         checked += 1;
     }

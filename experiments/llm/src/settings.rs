@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use ancre::Arm;
 use datasets::text::{CorpusOptions, HeldOut, RowMode, TokenizerSpec};
-use experiment_kit::RunSettings;
+use experiment_kit::{
+    RunSettings,
+    checks::{self, CheckError},
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use training::trainer::{TrainError, TrainSettings};
@@ -63,29 +66,9 @@ pub enum SettingsError {
     /// The loop.
     #[error("training: {0}")]
     Training(#[from] TrainError),
-    /// A size of the data is zero.
-    #[error("data.{0} is 0: give a positive number")]
-    Zero(&'static str),
-    /// Micro-batches do not make up a batch.
-    #[error("data.micro_batch = {micro} does not divide data.batch = {batch}: take one of {divisors:?}")]
-    MicroBatch {
-        /// Rows at once.
-        micro: usize,
-        /// Rows of a step.
-        batch: usize,
-        /// What would work.
-        divisors: Vec<usize>,
-    },
-    /// A size that no machine holds.
-    #[error("data.{name} is {size}: at most {limit} is possible")]
-    TooLarge {
-        /// Which size.
-        name: &'static str,
-        /// Its value.
-        size: usize,
-        /// The largest that is accepted.
-        limit: usize,
-    },
+    /// A size, or the seed.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// Rows are longer than the model's positions.
     #[error(
         "data.context = {context} tokens are more than the model's {positions} positions: give a smaller --context, or \
@@ -97,9 +80,6 @@ pub enum SettingsError {
         /// What the model takes.
         positions: usize,
     },
-    /// The seed does not fit a settings file.
-    #[error("seed = {0} is too large: at most {max} is possible", max = i64::MAX)]
-    Seed(u64),
     /// The held-out share is not a share.
     #[error("data.held_out = {0} is not a share: give a number above 0 and below 1")]
     HeldOut(f64),
@@ -113,30 +93,16 @@ impl Settings {
     pub fn validate(&self) -> Result<(), SettingsError> {
         let data = &self.data;
         let sizes = [("context", data.context), ("batch", data.batch), ("micro_batch", data.micro_batch)];
-        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
-            return Err(SettingsError::Zero(name));
-        }
         const LIMIT: usize = 1 << 24;
-        if let Some((name, size)) = sizes.into_iter().find(|(_, size)| *size > LIMIT) {
-            return Err(SettingsError::TooLarge { name, size, limit: LIMIT });
-        }
-        if !data.batch.is_multiple_of(data.micro_batch) {
-            let mut divisors: Vec<usize> = (1..=data.batch).filter(|d| data.batch.is_multiple_of(*d)).collect();
-            divisors.sort_by_key(|d| d.abs_diff(data.micro_batch));
-            divisors.truncate(6);
-            divisors.sort_unstable();
-            return Err(SettingsError::MicroBatch { micro: data.micro_batch, batch: data.batch, divisors });
-        }
+        checks::positive("data.", &sizes)?;
+        checks::at_most("data.", &sizes, LIMIT)?;
+        checks::micro_batch(data.batch, data.micro_batch)?;
         if data.context > self.model.positions {
             return Err(SettingsError::Context { context: data.context, positions: self.model.positions });
         }
-        if i64::try_from(self.seed).is_err() {
-            return Err(SettingsError::Seed(self.seed));
-        }
-        if let TokenizerSpec::Bpe { entries } = data.tokenizer
-            && entries > LIMIT
-        {
-            return Err(SettingsError::TooLarge { name: "tokenizer", size: entries, limit: LIMIT });
+        checks::seed(self.seed)?;
+        if let TokenizerSpec::Bpe { entries } = data.tokenizer {
+            checks::at_most("data.", &[("tokenizer", entries)], LIMIT)?;
         }
         if !(data.held_out > 0.0 && data.held_out < 1.0) {
             return Err(SettingsError::HeldOut(data.held_out));

@@ -31,5 +31,6 @@ fn a_killed_and_resumed_run_ends_with_the_same_bytes() {
 #[test]
 fn a_killed_and_resumed_comparison_ends_with_the_same_logs() {
     let settings = ["--preset", "smoke", "--steps", "20", "--arms", "cascade,ancre", "--seeds", "2"];
-    killed_comparison(PROGRAM, &settings, &["cascade-seed0", "ancre-seed0", "cascade-seed1", "ancre-seed1"]);
+    let runs = ["cascade-seed0", "ancre-seed0", "cascade-seed1", "ancre-seed1"];
+    println!("{} kills", killed_comparison(PROGRAM, &settings, &runs));
 }

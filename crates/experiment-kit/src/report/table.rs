@@ -1,8 +1,8 @@
 //! Tables of arms: cells over seeds, and the table of costs.
 
-use plotting::{Align, Table, fixed, mean, mean_sd};
+use plotting::{Align, Table, fixed, mean, mean_sd, signed, significant};
 
-use super::{RunLogs, Runs};
+use super::{RunLogs, Runs, statistics::paired_difference};
 
 /// A table whose first column is text and whose others are numbers.
 pub fn numbers<const N: usize>(columns: [&str; N], units: [&str; N]) -> Table {
@@ -66,4 +66,24 @@ pub fn cost(all: &Runs, rate: &str) -> Table {
         ]);
     }
     table
+}
+
+/// A final value of an arm minus that of the baseline with the same seed, and the p-value of the
+/// [paired t-test](paired_difference) over seeds, as two cells; `-` for the baseline itself and where nothing is known.
+pub fn difference(all: &Runs, arm: &str, decimals: usize, value: impl Fn(&RunLogs) -> f64) -> [String; 2] {
+    let none = || "-".to_owned();
+    if arm == all.baseline {
+        return [none(), none()];
+    }
+    let runs = all.of_arm(arm);
+    let values: Vec<f64> = runs.iter().map(|run| value(run)).collect();
+    let baseline: Vec<f64> = runs.iter().map(|run| all.baseline_of(run).map_or(f64::NAN, &value)).collect();
+    let differences: Vec<f64> = values.iter().zip(&baseline).map(|(a, b)| a - b).filter(|d| d.is_finite()).collect();
+    match differences.as_slice() {
+        [one] => [signed(*one, decimals), none()],
+        several => {
+            let p = paired_difference(&values, &baseline).p_value;
+            [summary(several, decimals), p.map_or_else(none, |p| significant(p, 2))]
+        }
+    }
 }

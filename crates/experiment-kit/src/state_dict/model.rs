@@ -121,7 +121,12 @@ pub fn into_model<B: Backend, M: Connected<B>>(
         let own = stored_name.strip_prefix(prefix);
         if own == Some(TAU) {
             tau = tensor.values.first().copied();
-        } else if let Some(rest) = own.and_then(|own| own.strip_prefix(base).or_else(|| own.strip_prefix(VECTORS))) {
+        } else if own.is_some_and(|own| own.starts_with(VECTORS) || own.starts_with(SCALARS))
+            && !own.is_some_and(|own| own.starts_with(base))
+        {
+            // Logits are no weights, and weights no logits: the connections of another kind of arm are left out.
+            report.unused_connections.push(stored_name.clone());
+        } else if let Some(rest) = own.and_then(|own| own.strip_prefix(base)) {
             let index = rest.strip_prefix('.').and_then(|i| i.parse::<usize>().ok()).unwrap_or(0);
             vectors.insert(index, (stored_name.clone(), tensor.values.clone()));
         } else if let Some(name) = naming.module_name(stored_name) {
@@ -136,7 +141,7 @@ pub fn into_model<B: Backend, M: Connected<B>>(
     let model: M = parameters::import::<B, M>(model, weights).map_err(|error| with_stored_names(error, naming))?;
 
     if !is_stored(&arm) {
-        report.unused_connections = vectors.into_values().map(|(name, _)| name).collect();
+        report.unused_connections.extend(vectors.into_values().map(|(name, _)| name));
         return Ok((model, report));
     }
     let mut connections = model.connections().clone();

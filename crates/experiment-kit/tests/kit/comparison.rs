@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use experiment_kit::{
     compare::{self, Comparison, arm_path},
     layers::{lay_file, lay_pairs, lay_steps},
-    report::{self, Runs},
+    report::{self, RunLogs, Runs},
     request::{self, CompareFlags},
     run::{self, ArmSummary, Start},
     state_dict::{from_model, to_bytes},
@@ -54,6 +54,13 @@ fn every_run_ends_once_and_is_reported() {
     assert_eq!(runs.runs[0].at(LOSS, 1.0), runs.runs[0].last(LOSS));
     assert_eq!(runs.steps_to_baseline(&runs.runs[0], LOSS), Some(6.0));
     assert_eq!(runs.step_time_ratio(&runs.runs[0]), Some(1.0));
+    let cells = |arm, value: &dyn Fn(&RunLogs) -> f64| report::table::difference(&runs, arm, 2, value);
+    assert_eq!(cells("cascade", &|run| run.last(LOSS)), ["-", "-"], "the baseline itself");
+    // 1 and 3 above the baseline of the same seed: t = 2 with one degree of freedom, so p = 1 - 2 atan(2) / pi.
+    let apart = |run: &RunLogs| if run.arm == "ancre" { run.seed as f64 * 3.0 - 8.0 } else { run.seed as f64 - 3.0 };
+    assert_eq!(cells("ancre", &apart), ["2.00 ± 1.41", "0.30"]);
+    let known = |run: &RunLogs| if run.seed == 3 { run.summary.connection_parameters as f64 } else { f64::NAN };
+    assert_eq!(cells("ancre", &known), ["+2.00", "-"], "one seed has no spread");
     assert!(report::table::cost(&runs, "numbers/s").to_text().contains("numbers/s"));
     assert!(report::connections_map(&runs, "").is_some_and(|(_, warning)| warning.is_none()));
     report::write(path, "# Report\n", &json!({ "format": 1 })).unwrap();

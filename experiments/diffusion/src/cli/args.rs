@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use ancre::Arm;
 use clap::{Args, Parser, Subcommand};
 use datasets::images::ImageSpec;
+use experiment_cli::{CompareArgs, ExportOptions, RunOptions, TrainArgs};
 use gaussian_diffusion::Respacing;
 use training::device::DeviceChoice;
 
@@ -29,7 +29,7 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten)]
-    pub compare: CompareArgs,
+    pub compare: CompareArgs<RunArgs>,
 }
 
 /// What to do.
@@ -39,12 +39,12 @@ pub enum Command {
     #[command(
         after_help = "Example:\n  experiments-diffusion compare --arms cascade,ancre,0:l --seeds 3 --data twemoji"
     )]
-    Compare(CompareArgs),
+    Compare(CompareArgs<RunArgs>),
     /// Train one arm
     #[command(after_help = "Examples:\n  experiments-diffusion train --arm ancre --data fashion-mnist/\n  \
                       experiments-diffusion train --preset dit-s-2 --data latents.safetensors --device cuda\n  \
                       experiments-diffusion train --resume runs/train-cpu-1")]
-    Train(TrainArgs),
+    Train(TrainArgs<RunArgs>),
     /// Draw samples from a trained run: pictures and an .npz for evaluators
     #[command(
         after_help = "Examples:\n  experiments-diffusion sample runs/compare-cpu-1/arms/ancre-seed0 --count 100\n  \
@@ -65,79 +65,19 @@ pub enum Command {
     Presets,
 }
 
-/// Arguments of a comparison.
-#[derive(Debug, Args)]
-pub struct CompareArgs {
-    /// Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, naive, scalars, zero-scalars, or a layout such as 0:2+2:3
-    /// or 0:l [default: cascade,ancre,0:l]
-    #[arg(long, value_delimiter = ',', value_name = "ARMS")]
-    pub arms: Vec<Arm>,
-    /// Number of seeds, from --seed on [default: 1]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub seeds: Option<u64>,
-    /// Make arms one after another: slower comparison of step times, but the memory of one arm
-    #[arg(long)]
-    pub sequential: bool,
-    #[command(flatten)]
-    pub run: RunArgs,
-}
-
-/// Arguments of one run.
-#[derive(Debug, Args)]
-pub struct TrainArgs {
-    /// The connections: cascade, ancre, hadamard, constant, outgoing, naive, scalars, zero-scalars, or a layout such as 0:2+2:3 or 0:l
-    /// [default: ancre]
-    #[arg(long)]
-    pub arm: Option<Arm>,
-    /// Begin from these weights: a safetensors file under the authors' names
-    #[arg(long, value_name = "FILE")]
-    pub init_from: Option<PathBuf>,
-    /// With --resume: go on although settings differ from those of the checkpoint
-    #[arg(long, requires = "resume")]
-    pub allow_changes: bool,
-    #[command(flatten)]
-    pub run: RunArgs,
-}
-
 /// Arguments that every kind of training shares.
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("steps", |arg| {
+        arg.help("Optimizer steps; warm-up, evaluations, scores and checkpoints move along in proportion")
+    }),
+    mut_arg("batch", |arg| arg.help("Images of one optimizer step")),
+    mut_arg("micro_batch", |arg| arg.help("Images that go through the model at once; a divisor of the batch"))
+)]
 pub struct RunArgs {
     /// Named settings to begin from: smoke, cpu, or dit-SIZE-PATCH such as dit-s-2 [default: cpu]
     #[arg(long, conflicts_with = "resume")]
     pub preset: Option<Preset>,
-    /// A TOML file of settings over the preset; flags go over it
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Any setting by its name in config.toml, such as model.width=128; may be given several times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Where to train: cpu, cuda or cuda:N
-    #[arg(long, default_value_t)]
-    pub device: DeviceChoice,
-    /// Directory of the run, which must not exist [default: the next free one under runs/]
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
-    pub out: Option<PathBuf>,
-    /// Go on with the run in this directory
-    #[arg(long, value_name = "DIR")]
-    pub resume: Option<PathBuf>,
-    /// Source of all randomness [default: 0]
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// Optimizer steps; warm-up, evaluations, scores and checkpoints move along in proportion
-    #[arg(long)]
-    pub steps: Option<usize>,
-    /// Peak learning rate
-    #[arg(long)]
-    pub lr: Option<f64>,
-    /// Temperature of the connections' softmax
-    #[arg(long)]
-    pub tau: Option<f64>,
-    /// Images of one optimizer step
-    #[arg(long)]
-    pub batch: Option<usize>,
-    /// Images that go through the model at once; a divisor of the batch
-    #[arg(long)]
-    pub micro_batch: Option<usize>,
     /// Height and width of a patch
     #[arg(long)]
     pub patch: Option<usize>,
@@ -151,6 +91,8 @@ pub struct RunArgs {
     /// Bring pictures to this height and width
     #[arg(long)]
     pub size: Option<usize>,
+    #[command(flatten)]
+    pub options: RunOptions,
 }
 
 /// Arguments of sampling.
@@ -216,11 +158,8 @@ pub struct ScoreArgs {
 /// Arguments of an export.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Directory of a run
-    pub run: PathBuf,
-    /// File to write, which must not exist
-    #[arg(long, value_name = "FILE")]
-    pub to: PathBuf,
+    #[command(flatten)]
+    pub options: ExportOptions,
     /// Which weights: the moving average, or those of the last step
     #[arg(long, value_enum, default_value_t)]
     pub weights: Weights,

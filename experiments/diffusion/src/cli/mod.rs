@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod program;
 mod request;
 mod samples;
 
@@ -10,14 +11,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command};
+use program::DiffusionProgram;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
-        None => commands::compare(&cli.compare),
-        Some(Command::Compare(args)) => commands::compare(&args),
-        Some(Command::Train(args)) => commands::train(&args),
+        None => experiment_cli::compare::<DiffusionProgram>(&cli.compare),
+        Some(Command::Compare(args)) => experiment_cli::compare::<DiffusionProgram>(&args),
+        Some(Command::Train(args)) => experiment_cli::train::<DiffusionProgram>(&args),
         Some(Command::Sample(args)) => samples::sample(&args),
         Some(Command::Score(args)) => samples::score(&args),
         Some(Command::Export(args)) => commands::export(&args),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use experiment_kit::{
     compare::Comparison,
-    report::{self as kit_report, Drawn, RunLogs, Runs},
+    report::{self as kit_report, Drawn, RunLogs, Runs, Written},
 };
 use training::run_directory::RunPaths;
 
@@ -25,17 +25,6 @@ pub struct Report {
     /// Its runs.
     pub runs: Runs,
     directory: PathBuf,
-}
-
-/// The files of a report.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// The tables, for a terminal.
-    pub text: String,
-    /// What the figures could not show.
-    pub warnings: Vec<String>,
-    /// The figures that were drawn.
-    pub figures: Vec<PathBuf>,
 }
 
 impl Report {

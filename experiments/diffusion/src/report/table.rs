@@ -1,39 +1,30 @@
 //! The tables of a report: losses, scores of the samples, cost.
 
 use experiment_kit::report::{
-    Drawn, RunLogs,
-    statistics::paired_difference,
-    table::{cost, numbers, over_seeds, steps_share, summary},
+    Drawn, Page, RunLogs, seeds,
+    table::{cost, difference, numbers, over_seeds, steps_share},
 };
-use plotting::{Table, signed};
+use plotting::Table;
 
 use super::{QUARTERS, Report, last, loss};
-use crate::task::metric;
+use crate::{settings::Sampler, task::metric};
 
 /// The tables for a terminal.
 pub fn text(report: &Report) -> String {
-    let mut text = format!("{}\n", heading(report));
-    for (title, table) in tables(report) {
-        text += &format!("\n{title}\n{}", table.to_text());
-    }
-    text + "\n" + &notes(report).join("\n") + "\n"
+    page(report).to_text()
 }
 
 /// The tables as Markdown, with the figures that were drawn.
 pub fn markdown(report: &Report, figures: &Drawn) -> String {
-    let mut text = format!("# Comparison\n\n{}\n", heading(report));
-    for (title, table) in tables(report) {
-        text += &format!("\n## {title}\n\n{}", table.to_markdown());
-    }
-    for note in notes(report) {
-        text += &format!("\n{note}\n");
-    }
-    text + &figures.markdown()
+    page(report).to_markdown(figures)
+}
+
+fn page(report: &Report) -> Page {
+    Page { heading: heading(report), tables: tables(report), notes: notes(report) }
 }
 
 fn heading(report: &Report) -> String {
     let run = &report.comparison.run;
-    let seeds = report.comparison.seeds;
     format!(
         "{}: {} steps of {} images; {} blocks of width {}; {}",
         run.data.images,
@@ -41,7 +32,7 @@ fn heading(report: &Report) -> String {
         run.data.batch,
         run.model.layers,
         run.model.width,
-        if seeds == 1 { format!("seed {}", run.seed) } else { format!("{seeds} seeds, mean ± standard deviation") }
+        seeds(&report.comparison)
     )
 }
 
@@ -76,10 +67,11 @@ fn notes(report: &Report) -> Vec<String> {
 
 fn sampler(report: &Report) -> String {
     let sampling = &report.comparison.run.sampling;
-    format!("{:?} on {} steps", sampling.sampler, sampling.steps)
-        .to_uppercase()
-        .replace("ON", "on")
-        .replace("STEPS", "steps")
+    let name = match sampling.sampler {
+        Sampler::Ddpm => "DDPM".to_owned(),
+        Sampler::Ddim => format!("DDIM with eta {}", sampling.eta),
+    };
+    format!("{name} on {} steps", sampling.steps)
 }
 
 /// The tables with their titles.
@@ -100,21 +92,7 @@ fn loss_table(report: &Report) -> Table {
     );
     for arm in &report.runs.arms {
         let runs = report.runs.of_arm(arm);
-        let finals: Vec<f64> = runs.iter().map(|run| loss(run, 1.0)).collect();
-        let baseline: Vec<f64> = runs
-            .iter()
-            .map(|run| report.runs.baseline_of(run).map_or(f64::NAN, |baseline| loss(baseline, 1.0)))
-            .collect();
-        let paired = paired_difference(&finals, &baseline);
-        let differences: Vec<f64> =
-            finals.iter().zip(&baseline).map(|(a, b)| a - b).filter(|difference| difference.is_finite()).collect();
-        let (difference, p) = match differences.as_slice() {
-            _ if *arm == report.runs.baseline => ("-".to_owned(), "-".to_owned()),
-            [one] => (signed(*one, 4), "-".to_owned()),
-            several => {
-                (summary(several, 4), paired.p_value.map_or_else(|| "-".to_owned(), |p| plotting::significant(p, 2)))
-            }
-        };
+        let [difference, p] = difference(&report.runs, arm, 4, |run| loss(run, 1.0));
         let mut row = vec![arm.clone()];
         row.extend(QUARTERS.map(|share| over_seeds(&runs, 4, |run| loss(run, share))));
         row.push(over_seeds(&runs, 4, |run| last(run, metric::AVERAGE_LOSS)));

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use ancre::Arm;
 use clap::{Args, Parser, Subcommand};
 use datasets::text::{RowMode, TokenizerSpec};
+use experiment_cli::{CompareArgs, ExportOptions, RunOptions, TrainArgs};
 use training::device::DeviceChoice;
 
 use crate::presets::Preset;
@@ -28,7 +28,7 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten)]
-    pub compare: CompareArgs,
+    pub compare: CompareArgs<RunArgs>,
 }
 
 /// What to do.
@@ -36,12 +36,12 @@ pub struct Cli {
 pub enum Command {
     /// Train several arms side by side and report (what a bare run does)
     #[command(after_help = "Example:\n  experiments-llm compare --arms cascade,ancre,0:l --seeds 3 --data books/")]
-    Compare(CompareArgs),
+    Compare(CompareArgs<RunArgs>),
     /// Train one arm
     #[command(after_help = "Examples:\n  experiments-llm train --arm ancre --data books/ --tokenizer bpe:4096\n  \
                       experiments-llm train --preset llama-60m --data c4/ --tokenizer t5.json --device cuda\n  \
                       experiments-llm train --resume runs/train-cpu-1")]
-    Train(TrainArgs),
+    Train(TrainArgs<RunArgs>),
     /// Score a trained run on all held-out text
     #[command(after_help = "Example:\n  experiments-llm evaluate runs/compare-cpu-1/arms/ancre-seed0")]
     Evaluate(EvaluateArgs),
@@ -52,90 +52,29 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Write the weights under the authors' names, as safetensors
     #[command(after_help = "Example:\n  experiments-llm export runs/train-cpu-1 --to ancre.safetensors")]
-    Export(ExportArgs),
+    Export(ExportOptions),
     /// List the presets with their sizes
     #[command(after_help = "Example:\n  experiments-llm presets")]
     Presets,
 }
 
-/// Arguments of a comparison.
-#[derive(Debug, Args)]
-pub struct CompareArgs {
-    /// Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, naive, scalars, zero-scalars, or a layout such as 0:2+2:3
-    /// or 0:l [default: cascade,ancre,constant,0:l]
-    #[arg(long, value_delimiter = ',', value_name = "ARMS")]
-    pub arms: Vec<Arm>,
-    /// Number of seeds, from --seed on [default: 1]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub seeds: Option<u64>,
-    /// Make arms one after another: slower comparison of step times, but the memory of one arm
-    #[arg(long)]
-    pub sequential: bool,
-    #[command(flatten)]
-    pub run: RunArgs,
-}
-
-/// Arguments of one run.
-#[derive(Debug, Args)]
-pub struct TrainArgs {
-    /// The connections: cascade, ancre, hadamard, constant, outgoing, naive, scalars, zero-scalars, or a layout such as 0:2+2:3 or 0:l
-    /// [default: ancre]
-    #[arg(long)]
-    pub arm: Option<Arm>,
-    /// Begin from these weights: a safetensors file under the authors' names
-    #[arg(long, value_name = "FILE")]
-    pub init_from: Option<PathBuf>,
-    /// With --resume: go on although settings differ from those of the checkpoint
-    #[arg(long, requires = "resume")]
-    pub allow_changes: bool,
-    #[command(flatten)]
-    pub run: RunArgs,
-}
-
 /// Arguments that every kind of training shares.
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("batch", |arg| arg.help("Rows of one optimizer step")),
+    mut_arg("micro_batch", |arg| arg.help("Rows that go through the model at once; a divisor of the batch"))
+)]
 pub struct RunArgs {
     /// Named settings to begin from [default: cpu]
     #[arg(long, value_enum, conflicts_with = "resume")]
     pub preset: Option<Preset>,
-    /// A TOML file of settings over the preset; flags go over it
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Any setting by its name in config.toml, such as model.width=128; may be given several times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Where to train: cpu, cuda or cuda:N
-    #[arg(long, default_value_t)]
-    pub device: DeviceChoice,
-    /// Directory of the run, which must not exist [default: the next free one under runs/]
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
-    pub out: Option<PathBuf>,
-    /// Go on with the run in this directory
-    #[arg(long, value_name = "DIR")]
-    pub resume: Option<PathBuf>,
-    /// Source of all randomness [default: 0]
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// Optimizer steps; warm-up, evaluations and checkpoints move along in proportion
-    #[arg(long)]
-    pub steps: Option<usize>,
-    /// Peak learning rate
-    #[arg(long)]
-    pub lr: Option<f64>,
-    /// Temperature of the connections' softmax
-    #[arg(long)]
-    pub tau: Option<f64>,
-    /// Rows of one optimizer step
-    #[arg(long)]
-    pub batch: Option<usize>,
-    /// Rows that go through the model at once; a divisor of the batch
-    #[arg(long)]
-    pub micro_batch: Option<usize>,
     /// Tokens in a row
     #[arg(long)]
     pub context: Option<usize>,
     #[command(flatten)]
     pub data: DataArgs,
+    #[command(flatten)]
+    pub options: RunOptions,
 }
 
 /// Arguments about the text.
@@ -191,14 +130,4 @@ pub struct GenerateArgs {
     /// Where to compute: cpu, cuda or cuda:N
     #[arg(long, default_value_t)]
     pub device: DeviceChoice,
-}
-
-/// Arguments of an export.
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// Directory of a run
-    pub run: PathBuf,
-    /// File to write, which must not exist
-    #[arg(long, value_name = "FILE")]
-    pub to: PathBuf,
 }

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod program;
 mod request;
 
 use std::process::ExitCode;
@@ -9,14 +10,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command};
+use program::LlmProgram;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
-        None => commands::compare(&cli.compare),
-        Some(Command::Compare(args)) => commands::compare(&args),
-        Some(Command::Train(args)) => commands::train(&args),
+        None => experiment_cli::compare::<LlmProgram>(&cli.compare),
+        Some(Command::Compare(args)) => experiment_cli::compare::<LlmProgram>(&args),
+        Some(Command::Train(args)) => experiment_cli::train::<LlmProgram>(&args),
         Some(Command::Evaluate(args)) => commands::evaluate(&args),
         Some(Command::Generate(args)) => commands::generate(&args),
         Some(Command::Export(args)) => commands::export(&args),

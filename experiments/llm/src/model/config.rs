@@ -1,6 +1,7 @@
 //! The sizes of a model, and what they cost.
 
 use ancre::{Arm, ConnectionsConfig, ConnectionsError};
+use experiment_kit::checks::{self, CheckError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -38,17 +39,9 @@ pub struct LlamaConfig {
 /// Sizes that no model can have.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ModelError {
-    /// A size is zero.
-    #[error("the model's {0} is 0: give a positive number")]
-    Zero(&'static str),
-    /// The heads do not divide the width evenly.
-    #[error("{heads} heads do not divide a width of {width}: take {}", suggestions(*width, *heads))]
-    Heads {
-        /// Attention heads.
-        heads: usize,
-        /// Width of the stream.
-        width: usize,
-    },
+    /// A size is zero or that of no machine, or the heads do not divide the width evenly.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// A head has an odd width, which the rotary embedding cannot pair.
     #[error(
         "{heads} heads on a width of {width} are {} features each, and the rotary embedding needs an even number: take {}",
@@ -61,16 +54,6 @@ pub enum ModelError {
         /// Width of the stream.
         width: usize,
     },
-    /// A size that no machine holds.
-    #[error("the model's {name} is {size}: at most {limit} is possible")]
-    TooLarge {
-        /// Which size.
-        name: &'static str,
-        /// Its value.
-        size: usize,
-        /// The largest that is accepted.
-        limit: usize,
-    },
     /// A constant that makes no sense.
     #[error("the model's {0} is {1}: give a positive, finite number")]
     Constant(&'static str, f64),
@@ -81,17 +64,10 @@ pub enum ModelError {
 
 /// Numbers of heads near the one asked for that do fit.
 fn suggestions(width: usize, heads: usize) -> String {
-    let mut fitting: Vec<usize> = (1..=width).take(1 << 20).filter(|h| width.is_multiple_of(2 * h)).collect();
-    fitting.sort_by_key(|h| h.abs_diff(heads));
-    fitting.truncate(3);
-    fitting.sort_unstable();
-    match fitting.as_slice() {
-        [] => "an even width".to_owned(),
-        [one] => one.to_string(),
-        [rest @ .., last] => {
-            let rest: Vec<_> = rest.iter().map(ToString::to_string).collect();
-            format!("{} or {last}", rest.join(", "))
-        }
+    // Each head has an even number of features.
+    match width.is_multiple_of(2) {
+        true => checks::listed(&checks::nearest_divisors(width / 2, heads, 3)),
+        false => "an even width".to_owned(),
     }
 }
 
@@ -109,13 +85,8 @@ impl LlamaConfig {
             ("number of heads", self.heads),
             ("number of positions", self.positions),
         ];
-        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
-            return Err(ModelError::Zero(name));
-        }
-        const LIMIT: usize = 1 << 24;
-        if let Some((name, size)) = sizes.into_iter().find(|(_, size)| *size > LIMIT) {
-            return Err(ModelError::TooLarge { name, size, limit: LIMIT });
-        }
+        checks::positive("the model's ", &sizes)?;
+        checks::at_most("the model's ", &sizes, 1 << 24)?;
         let constants = [
             ("rotary base", self.rotary_base),
             ("norm eps", self.norm_eps),
@@ -125,9 +96,7 @@ impl LlamaConfig {
             return Err(ModelError::Constant(name, value));
         }
         let (heads, width) = (self.heads, self.width);
-        if !width.is_multiple_of(heads) {
-            return Err(ModelError::Heads { heads, width });
-        }
+        checks::heads(width, heads, || suggestions(width, heads))?;
         if !(width / heads).is_multiple_of(2) {
             return Err(ModelError::OddHeads { heads, width });
         }

@@ -6,12 +6,12 @@ mod figures;
 mod json;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use experiment_kit::{
     compare::Comparison,
-    report::{self as kit_report, Drawn, RunLogs, Runs},
+    report::{self as kit_report, Drawn, RunLogs, Runs, Written},
 };
 use training::run_directory::RunPaths;
 
@@ -24,17 +24,6 @@ pub struct Report {
     pub comparison: Comparison<Settings>,
     /// Its runs.
     pub runs: Runs,
-}
-
-/// The files of a report.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// The tables, for a terminal.
-    pub text: String,
-    /// What the figures could not show.
-    pub warnings: Vec<String>,
-    /// The figures that were drawn.
-    pub figures: Vec<PathBuf>,
 }
 
 impl Report {

@@ -1,38 +1,30 @@
 //! The tables of a report: quality, then cost.
 
 use experiment_kit::report::{
-    Drawn, RunLogs,
-    table::{cost, numbers, over_seeds, steps_share, summary},
+    Drawn, Page, RunLogs, seeds,
+    table::{cost, difference, numbers, over_seeds, steps_share},
 };
-use plotting::{Table, signed};
+use plotting::Table;
 
 use super::{QUARTERS, Report, bits_per_byte, nats_per_byte, perplexity};
 use crate::task::metric;
 
 /// The tables for a terminal.
 pub fn text(report: &Report) -> String {
-    let mut text = format!("{}\n", heading(report));
-    for (title, table) in tables(report) {
-        text += &format!("\n{title}\n{}", table.to_text());
-    }
-    text + "\n" + &notes(report).join("\n") + "\n"
+    page(report).to_text()
 }
 
 /// The tables as Markdown, with the figures that were drawn.
 pub fn markdown(report: &Report, figures: &Drawn) -> String {
-    let mut text = format!("# Comparison\n\n{}\n", heading(report));
-    for (title, table) in tables(report) {
-        text += &format!("\n## {title}\n\n{}", table.to_markdown());
-    }
-    for note in notes(report) {
-        text += &format!("\n{note}\n");
-    }
-    text + &figures.markdown()
+    page(report).to_markdown(figures)
+}
+
+fn page(report: &Report) -> Page {
+    Page { heading: heading(report), tables: tables(report), notes: notes(report) }
 }
 
 fn heading(report: &Report) -> String {
     let run = &report.comparison.run;
-    let seeds = report.comparison.seeds;
     format!(
         "{} steps of {} x {} tokens; {} layers of width {}; {}",
         run.training.steps,
@@ -40,7 +32,7 @@ fn heading(report: &Report) -> String {
         run.data.context,
         run.model.layers,
         run.model.width,
-        if seeds == 1 { format!("seed {}", run.seed) } else { format!("{seeds} seeds, mean ± standard deviation") }
+        seeds(&report.comparison)
     )
 }
 
@@ -94,16 +86,7 @@ fn loss_table(report: &Report) -> Table {
     );
     for arm in &report.runs.arms {
         let runs = report.runs.of_arm(arm);
-        let differences: Vec<f64> = runs
-            .iter()
-            .filter_map(|run| Some(nats_per_byte(run, 1.0) - nats_per_byte(report.runs.baseline_of(run)?, 1.0)))
-            .filter(|difference| difference.is_finite())
-            .collect();
-        let difference = match differences.as_slice() {
-            _ if *arm == report.runs.baseline => "-".to_owned(),
-            [one] => signed(*one, decimals),
-            several => summary(several, decimals),
-        };
+        let [difference, _] = difference(&report.runs, arm, decimals, |run| nats_per_byte(run, 1.0));
         let mut row = vec![arm.clone()];
         row.extend(QUARTERS.map(|share| over_seeds(&runs, decimals, |run| nats_per_byte(run, share))));
         row.extend([difference, steps_share(&report.runs, &runs, metric::NATS_PER_BYTE, steps)]);
