@@ -172,7 +172,8 @@ fn small(sizes: [usize; 3], steps: usize, lr: f64) -> Settings {
             references: 0,
             batch: 64,
         },
-        ema_decay: 0.99,
+        // An average over a sixth of the few steps of the smoke run, and over 100 steps of the other.
+        ema_decay: if steps < 100 { 0.9 } else { 0.99 },
         training: TrainSettings {
             steps,
             lr,

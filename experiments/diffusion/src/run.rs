@@ -10,6 +10,7 @@ use experiment_kit::{
     state_dict::{self, StateDict},
 };
 use fused_ops::FusedOps;
+use serde::Serialize;
 use serde_json::Value;
 use training::{memory::MemoryEstimate, parameters, run_directory::atomic_write};
 
@@ -110,7 +111,8 @@ where
 }
 
 /// Which weights of a run are meant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum Weights {
     /// The moving average, which samples are drawn with.
     #[default]

@@ -152,8 +152,15 @@ impl<I: FusedOps> Judge<I> {
                  and give features of your own to `score`"
             );
         }
-        let classifier = classifier::train::<B>(&images.train, device, &mut |_, _| {})
-            .context("cannot train the classifier that scores need")?;
+        progress.message("scores: training a small classifier on the images, whose features they are taken in");
+        let bar = progress.task("classifier", 100);
+        let mut shown = 0;
+        let classifier = classifier::train::<B>(&images.train, device, &mut |step, steps| {
+            bar.advance(100 * step / steps - shown);
+            shown = 100 * step / steps;
+        })
+        .context("cannot train the classifier that scores need")?;
+        bar.finish();
         let shape = images.train.shape();
         let accuracy = see(&classifier, images.held_out.values(), shape, device).accuracy(images.held_out.labels());
         let pictures = spread(&images.train, references);

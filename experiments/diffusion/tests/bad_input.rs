@@ -118,7 +118,7 @@ fn a_run_is_sampled_exported_and_begun_from() {
     let path = folder.path();
     trained(path);
     PROGRAM.succeeds(path, &["sample", "run", "--count", "12", "--steps", "5", "--out", "some"]);
-    for file in ["samples.png", "samples.npz", "000000-class0.png", "000011-class1.png"] {
+    for file in ["samples.png", "samples.npz", "sampling.toml", "000000-class0.png", "000011-class1.png"] {
         assert!(path.join("some").join(file).is_file(), "{file}");
     }
     // The same samples again, whatever goes through the model at once.

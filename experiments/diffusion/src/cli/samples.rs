@@ -15,6 +15,7 @@ use experiment_kit::{
 use fused_ops::FusedOps;
 use generative_metrics::{FeatureSet, Reference, Scores, score as score_features};
 use plotting::{Align, Table, fixed};
+use serde::Serialize;
 use training::progress::Progress;
 
 use super::{
@@ -23,10 +24,21 @@ use super::{
 };
 use crate::{
     data::Images,
-    pictures, run,
+    pictures,
+    run::{self, Weights},
     sampling::{Wanted, draw, labels_in_turn},
-    settings::Settings,
+    settings::{SamplingSettings, Settings},
 };
+
+/// How samples were made: `sampling.toml` beside them.
+#[derive(Serialize)]
+struct Origin<'a> {
+    run: &'a Path,
+    step: usize,
+    weights: Weights,
+    seed: u64,
+    sampling: &'a SamplingSettings,
+}
 
 /// `sample`.
 pub fn sample(args: &SampleArgs) -> Outcome {
@@ -69,27 +81,33 @@ fn sample_on<B: FusedOps>(args: &SampleArgs, device: B::Device) -> Outcome {
         );
     }
     let shape = [config.channels, config.size, config.size];
+    let origin = Origin { run: &args.run, step, weights: args.weights, seed: args.seed, sampling: &settings.sampling };
+    let origin = toml::to_string_pretty(&origin).map_err(anyhow::Error::from)?;
     write(&folder, &samples, shape, &labels, config.classes)
         .with_context(|| format!("cannot write to {}", folder.display()))?;
+    let path = folder.join("sampling.toml");
+    write_new(&path, origin.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     say(format!("{} samples after {step} steps in {}", args.count, folder.display()));
     Ok(())
 }
 
-/// The number of a class given by number or by the name that the images have for it.
+/// The number of a class given by the name that the images have for it, or by number. A name goes first: classes may be called
+/// `1`, `2` and `10`. Numbers do without the images.
 fn class_number(class: &str, settings: &Settings) -> Result<u32> {
     let classes = settings.model.classes;
+    let images = Images::load(settings).context("the names of the classes come with the images");
+    if let Ok(images) = &images
+        && let Some(number) = images.train.class_names().iter().position(|name| name.eq_ignore_ascii_case(class))
+    {
+        return Ok(number as u32);
+    }
     if let Ok(number) = class.parse::<u32>() {
         if number as usize >= classes {
             bail!("--class {class}: the run has {classes} classes, from 0 to {}", classes - 1);
         }
         return Ok(number);
     }
-    let images = Images::load(settings).context("the names of the classes come with the images")?;
-    let names = images.train.class_names();
-    match names.iter().position(|name| name.eq_ignore_ascii_case(class)) {
-        Some(number) => Ok(number as u32),
-        None => bail!("--class {class}: the classes are {}", names.join(", ")),
-    }
+    bail!("--class {class}: the classes are {}", images?.train.class_names().join(", "))
 }
 
 /// The first `samples-N` that is not there.
