@@ -18,6 +18,17 @@ pub enum Parameterization {
     Constant,
 }
 
+/// How the softmax of a [replacing](Arm::Replacing) arm begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Replacement {
+    /// Learned, from uniform shares.
+    Uniform,
+    /// Learned, from nine tenths on the newest state: nearly the cascade.
+    Newest,
+    /// Frozen at uniform shares.
+    Constant,
+}
+
 /// Which connections follow the blocks of a network.
 ///
 /// As text (and in configuration files) an arm is one word, see [`Arm::NAMES`], or a fixed layout in the notation
@@ -39,7 +50,11 @@ pub enum Arm {
     NaiveScalars,
     /// `h_l = B_l(h_{l-1}) + sum_i s_{l,i} h_i` with free scalars from `1/l`: ANCRe without its normalisation.
     Scalars,
-    /// The same free scalars from 0: the network begins as the cascade, whatever its depth, and learns which states to add
+    /// `h_l = F_l(h_{l-1}) + sum_i p_{l,i} h_i` with `F_l(h) = B_l(h) - h`: the softmax of ANCRe stands in the place of the
+    /// block's own shortcut instead of beside it. Shares sum to one, so that blocks that begin as the identity leave the
+    /// size of the stream as it is, where ANCRe multiplies it.
+    Replacing(Replacement),
+    /// The same free scalars as `scalars`, from 0: the network begins as the cascade, whatever its depth, and learns which states to add
     /// or to take away.
     ZeroScalars,
 }
@@ -54,7 +69,7 @@ impl Default for Arm {
 use Parameterization::{Constant, Hadamard, Softmax};
 
 /// Every arm that is one word, with its name.
-const NAMED: [(&str, Arm); 10] = [
+const NAMED: [(&str, Arm); 13] = [
     ("cascade", Arm::Cascade),
     ("ancre", Arm::Incoming(Softmax)),
     ("hadamard", Arm::Incoming(Hadamard)),
@@ -62,6 +77,9 @@ const NAMED: [(&str, Arm); 10] = [
     ("outgoing", Arm::Outgoing(Softmax)),
     ("outgoing-hadamard", Arm::Outgoing(Hadamard)),
     ("outgoing-constant", Arm::Outgoing(Constant)),
+    ("replacing", Arm::Replacing(Replacement::Uniform)),
+    ("replacing-newest", Arm::Replacing(Replacement::Newest)),
+    ("replacing-constant", Arm::Replacing(Replacement::Constant)),
     ("naive", Arm::NaiveScalars),
     ("scalars", Arm::Scalars),
     ("zero-scalars", Arm::ZeroScalars),
@@ -87,13 +105,18 @@ impl Arm {
         match self {
             Self::Cascade | Self::Fixed(_) => false,
             Self::Incoming(p) | Self::Outgoing(p) => *p != Constant,
+            Self::Replacing(r) => *r != Replacement::Constant,
             Self::NaiveScalars | Self::Scalars | Self::ZeroScalars => true,
         }
     }
 
     /// Whether `tau` has an effect on the arm.
     pub fn uses_tau(&self) -> bool {
-        matches!(self, Self::Incoming(Softmax | Hadamard) | Self::Outgoing(Softmax | Hadamard))
+        match self {
+            Self::Incoming(p) | Self::Outgoing(p) => *p != Constant,
+            Self::Replacing(r) => *r != Replacement::Constant,
+            _ => false,
+        }
     }
 }
 

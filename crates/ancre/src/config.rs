@@ -93,7 +93,7 @@ impl ConnectionsConfig {
     }
 
     fn plan(&self) -> Result<Plan, ConnectionsError> {
-        Plan::new(&self.arm, self.depth)
+        Plan::new(&self.arm, self.depth, self.tau)
     }
 }
 

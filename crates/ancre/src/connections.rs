@@ -31,6 +31,8 @@ pub struct Connections<B: Backend> {
     padding: Option<Tensor<B, 2>>,
     /// Gathers the coefficients, by target, out of that matrix: `[coefficients]`.
     scatter: Option<Tensor<B, 1, Int>>,
+    /// What is added to the coefficients: `[coefficients]`.
+    offset: Option<Tensor<B, 1>>,
     tau: f64,
     #[module(skip)]
     plan: Plan,
@@ -40,7 +42,7 @@ impl<B: Backend> Connections<B> {
     pub(crate) fn new(plan: Plan, tau: f64, device: &B::Device) -> Self {
         let theta =
             (plan.coefficients > 0).then(|| theta_parameter(plan.initial.clone(), plan.arm.is_learned(), device));
-        let mut module = Self { theta, gather: None, padding: None, scatter: None, tau, plan };
+        let mut module = Self { theta, gather: None, padding: None, scatter: None, offset: None, tau, plan };
         if let Normalisation::Softmax { from } = &module.plan.normalisation {
             let longest = module.plan.vectors.iter().copied().max().unwrap_or(0);
             let (mut gather, mut padding, mut place) = (Vec::new(), Vec::new(), Vec::new());
@@ -58,6 +60,10 @@ impl<B: Backend> Connections<B> {
             module.scatter = Some(Tensor::from_ints(scatter.as_slice(), device));
             let shape = [module.plan.vectors.len(), longest];
             module.padding = Some(Tensor::from_data(TensorData::new(padding, shape), (device, DType::F32)));
+        }
+        if !module.plan.offset.is_empty() {
+            let data = TensorData::new(module.plan.offset.clone(), [module.plan.coefficients]);
+            module.offset = Some(Tensor::from_data(data, (device, DType::F32)));
         }
         module
     }
@@ -128,23 +134,37 @@ impl<B: FusedOps> Connections<B> {
     /// All coefficients, `[n]` in `f32`, row after row by target.
     fn coefficient_tensor(&self) -> Option<Tensor<B, 1>> {
         let theta = self.theta.as_ref()?.val();
+        let shares = self.shares(theta);
+        Some(match &self.offset {
+            Some(offset) => shares + offset.clone(),
+            None => shares,
+        })
+    }
+
+    /// `theta` after its normalisation, `[n]`, row after row by target.
+    fn shares(&self, theta: Tensor<B, 1>) -> Tensor<B, 1> {
         let (Some(gather), Some(padding), Some(scatter)) = (&self.gather, &self.padding, &self.scatter) else {
-            return Some(theta);
+            return theta;
         };
         // As in the authors' code: the temperature is an f32, and its reciprocal is rounded before it multiplies.
         let logits = theta.select(0, gather.clone()).reshape(padding.dims()).mul_scalar(1.0 / self.tau as f32);
         let shares = fused_ops::row_softmax(logits + padding.clone());
         let entries = shares.dims().iter().product::<usize>();
-        Some(shares.reshape([entries]).select(0, scatter.clone()))
+        shares.reshape([entries]).select(0, scatter.clone())
     }
 
-    /// The coefficient of every shortcut as numbers; 0 for those that the arm does not have.
+    /// The coefficient of every shortcut as numbers; 0 for those that the arm does not have. Those of a
+    /// [replacing](Arm::Replacing) arm are the shares of its softmax less one at each newest state, so that they sum to 0.
     ///
     /// # Errors
     /// If one is not finite, as after a run that diverged; the error names the shortcut.
     pub fn coefficients(&self) -> Result<Coefficients, CoefficientsError> {
-        let values: Vec<f64> =
-            self.coefficient_tensor().map(|t| t.to_data().iter::<f64>().collect()).unwrap_or_default();
+        self.by_target(self.coefficient_tensor())
+    }
+
+    /// Values that are arranged as coefficients, with zeros for the shortcuts that the arm does not have.
+    fn by_target(&self, values: Option<Tensor<B, 1>>) -> Result<Coefficients, CoefficientsError> {
+        let values: Vec<f64> = values.map(|t| t.to_data().iter::<f64>().collect()).unwrap_or_default();
         let rows = self.plan.rows.iter().enumerate().map(|(l, row)| {
             let mut dense = vec![0.0; l + 1];
             for (k, &source) in row.sources.iter().enumerate() {
@@ -160,11 +180,12 @@ impl<B: FusedOps> Connections<B> {
     /// and for coefficients that are not finite.
     pub fn entropies(&self) -> Option<Vec<f64>> {
         let direction = match self.plan.arm {
-            Arm::Incoming(_) => Direction::Incoming,
+            Arm::Incoming(_) | Arm::Replacing(_) => Direction::Incoming,
             Arm::Outgoing(_) => Direction::Outgoing,
             _ => return None,
         };
-        let mut entropies = self.coefficients().ok()?.entropies(direction).ok()?;
+        let shares = self.theta.as_ref().map(|theta| self.shares(theta.val()));
+        let mut entropies = self.by_target(shares).ok()?.entropies(direction).ok()?;
         match direction {
             Direction::Incoming => _ = entropies.remove(0),
             Direction::Outgoing => _ = entropies.pop(),

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! That is `K(K+1)/2` scalars for `K` blocks. [`Arm`] names the variants: the plain cascade, any fixed layout, ANCRe
-//! itself, uniform and outgoing normalisation, unnormalised scalars. Each is one value of the same configuration, so that
+//! itself, uniform and outgoing normalisation, a softmax in place of the blocks' own shortcuts, unnormalised scalars. Each is one value of the same configuration, so that
 //! a comparison changes nothing else.
 //!
 //! To use it in a model, hold a [`Connections`] beside the blocks and pass each block's output through it:
@@ -46,7 +46,7 @@ mod connections;
 mod history;
 mod plan;
 
-pub use arm::{Arm, Parameterization, ParseArmError};
+pub use arm::{Arm, Parameterization, ParseArmError, Replacement};
 pub use config::{ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
 pub use connections::Connections;
 pub use history::History;

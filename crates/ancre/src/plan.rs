@@ -2,7 +2,7 @@
 
 use connection_layout::Layout;
 
-use crate::{Arm, ConnectionsError, Parameterization};
+use crate::{Arm, ConnectionsError, Parameterization, Replacement};
 
 /// The states that one block's connection takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +35,15 @@ pub(crate) struct Plan {
     /// What `theta` starts from, in that arrangement.
     pub initial: Vec<f32>,
     pub normalisation: Normalisation,
+    /// What is added to every coefficient after that: -1 to the newest state of each row where the connection stands in the
+    /// place of the block's own shortcut. Empty where nothing is.
+    pub offset: Vec<f32>,
     /// `last_use[i]`: the last target that takes state `i` (0: none does).
     pub last_use: Vec<usize>,
 }
 
 impl Plan {
-    pub fn new(arm: &Arm, depth: usize) -> Result<Self, ConnectionsError> {
+    pub fn new(arm: &Arm, depth: usize, tau: f64) -> Result<Self, ConnectionsError> {
         let mut weight = 1.0;
         let layout = match arm {
             Arm::Cascade => Layout::none(depth)?,
@@ -49,7 +52,9 @@ impl Plan {
                 weight = factor;
                 Layout::parse(layout, depth)?
             }
-            Arm::Incoming(_) | Arm::Outgoing(_) | Arm::Scalars | Arm::ZeroScalars => Layout::parse("dense", depth)?,
+            Arm::Incoming(_) | Arm::Outgoing(_) | Arm::Replacing(_) | Arm::Scalars | Arm::ZeroScalars => {
+                Layout::parse("dense", depth)?
+            }
             Arm::NaiveScalars => Layout::new(depth, (2..=depth).map(|l| (l - 1, l)))?,
         };
         let mut rows = Vec::with_capacity(depth);
@@ -71,24 +76,39 @@ impl Plan {
             _ => rows.iter().map(|row| row.sources.len()).collect(),
         };
         let normalisation = match arm {
-            Arm::Incoming(_) => Normalisation::Softmax { from: (0..coefficients).collect() },
+            Arm::Incoming(_) | Arm::Replacing(_) => Normalisation::Softmax { from: (0..coefficients).collect() },
             Arm::Outgoing(_) => Normalisation::Softmax { from: by_target_from_by_source(depth) },
             _ => Normalisation::None,
         };
         let initial = match arm {
-            Arm::ZeroScalars => vec![0.0; coefficients],
+            Arm::ZeroScalars | Arm::Replacing(Replacement::Uniform | Replacement::Constant) => vec![0.0; coefficients],
+            Arm::Replacing(Replacement::Newest) => {
+                (1..=depth).flat_map(|l| newest_row(l, |others| (tau * (9.0 * others).ln()) as f32, 0.0)).collect()
+            }
             Arm::Scalars => (1..=depth).flat_map(|l| vec![1.0 / l as f32; l]).collect(),
             Arm::Incoming(p) | Arm::Outgoing(p) => {
                 vec![if *p == Parameterization::Hadamard { 1.0 } else { 0.0 }; coefficients]
             }
             Arm::Cascade | Arm::Fixed(_) | Arm::NaiveScalars => vec![weight; coefficients],
         };
-        Ok(Self { arm: arm.clone(), rows, coefficients, vectors, initial, normalisation, last_use })
+        let offset = match arm {
+            Arm::Replacing(_) => (1..=depth).flat_map(|l| newest_row(l, |_| -1.0, -1.0)).collect(),
+            _ => Vec::new(),
+        };
+        Ok(Self { arm: arm.clone(), rows, coefficients, vectors, initial, normalisation, offset, last_use })
     }
 
     pub fn depth(&self) -> usize {
         self.rows.len()
     }
+}
+
+/// A dense row of target `l` that is zero but for its newest state: there it is `value(l - 1)`, of the number of other
+/// states, or `alone` where there are none.
+fn newest_row(l: usize, value: impl Fn(f64) -> f32, alone: f32) -> Vec<f32> {
+    let mut row = vec![0.0; l];
+    row[l - 1] = if l == 1 { alone } else { value((l - 1) as f64) };
+    row
 }
 
 /// The weight before a layout, as in `-0.5*0:l`, and the layout; 1 where there is none.
@@ -118,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_layout_may_have_a_weight() {
-        let plan = |text: &str| Plan::new(&text.parse().unwrap(), 3);
+        let plan = |text: &str| Plan::new(&text.parse().unwrap(), 3, 1.0);
         assert_eq!(plan("0:l").unwrap().initial, [1.0; 3]);
         assert_eq!(plan("-0.5*0:1+0:3").unwrap().initial, [-0.5; 2]);
         assert_eq!(plan("x*0:1"), Err(ConnectionsError::Weight("x".to_owned())));
@@ -127,10 +147,10 @@ mod tests {
 
     #[test]
     fn states_are_needed_until_their_last_target() {
-        let plan = Plan::new(&"0:2+2:3".parse().unwrap(), 4).unwrap();
+        let plan = Plan::new(&"0:2+2:3".parse().unwrap(), 4, 1.0).unwrap();
         assert_eq!(plan.last_use, [2, 0, 3, 0, 0]);
         assert_eq!(plan.rows[1], Row { first: 0, sources: vec![0] });
         assert_eq!(plan.rows[2], Row { first: 1, sources: vec![2] });
-        assert_eq!(Plan::new(&Arm::Cascade, 4).unwrap().coefficients, 0);
+        assert_eq!(Plan::new(&Arm::Cascade, 4, 1.0).unwrap().coefficients, 0);
     }
 }

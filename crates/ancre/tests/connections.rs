@@ -60,6 +60,45 @@ fn observed_growth_is_that_of_the_states() {
 }
 
 #[test]
+fn replacing_arms_mix_in_the_place_of_the_blocks_own_shortcut() {
+    // Blocks h -> h + f h with f = 1, 2, 4: the shares of the softmax stand where `h` was.
+    let factors = [2.0, 3.0, 5.0];
+    for arm in ["replacing", "replacing-constant"] {
+        let still = run(&connections(3, arm), &[1.0; 3]);
+        assert!(
+            still.iter().all(|state| (state - 1.0).abs() < 1e-6),
+            "identity blocks leave the stream as it is: {still:?}"
+        );
+        let (h0, h1) = (1.0, 2.0);
+        let h2 = 2.0 * h1 + (h0 + h1) / 2.0;
+        let h3 = 4.0 * h2 + (h0 + h1 + h2) / 3.0;
+        let states = run(&connections(3, arm), &factors);
+        for (found, expected) in states.iter().zip([h0, h1, h2, h3]) {
+            assert!((found - expected).abs() < 1e-5 * expected, "{arm}: {found} against {expected}");
+        }
+    }
+    // Nine tenths on the newest state, the rest shared, whatever the temperature.
+    for tau in [0.01, 1.0] {
+        let config = ConnectionsConfig::new(3).with_arm("replacing-newest".parse().unwrap()).with_tau(tau);
+        let coefficients = config.init::<B>(&Default::default()).unwrap().coefficients().unwrap();
+        for (target, sources) in [(1, vec![0.0]), (2, vec![0.1, -0.1]), (3, vec![0.05, 0.05, -0.1])] {
+            for (source, expected) in sources.into_iter().enumerate() {
+                let found = coefficients.get(source, target).unwrap();
+                assert!((found - expected).abs() < 1e-6, "{source}:{target} {found}");
+            }
+        }
+    }
+    assert!(
+        connections(4, "replacing")
+            .entropies()
+            .unwrap()
+            .iter()
+            .zip([2.0f64, 3.0, 4.0])
+            .all(|(e, n)| (e - n.ln()).abs() < 1e-6)
+    );
+}
+
+#[test]
 fn the_cascade_and_the_empty_layout_change_nothing() {
     for arm in ["cascade", "none"] {
         assert_eq!(run(&connections(3, arm), &[2.0, 3.0, 5.0]), [1.0, 2.0, 6.0, 30.0]);
@@ -95,7 +134,15 @@ fn connecting_past_the_last_block_panics_with_a_message() {
 
 #[test]
 fn frozen_arms_have_no_gradient_and_learned_ones_a_norm() {
-    for (arm, learned) in [("cascade", false), ("0:l", false), ("constant", false), ("ancre", true), ("naive", true)] {
+    for (arm, learned) in [
+        ("cascade", false),
+        ("0:l", false),
+        ("constant", false),
+        ("ancre", true),
+        ("naive", true),
+        ("replacing", true),
+        ("replacing-constant", false),
+    ] {
         let module = connections(3, arm);
         let x = Tensor::<B, 2>::ones([2, 3], &Default::default()).require_grad();
         let mut history = module.start(x.clone());

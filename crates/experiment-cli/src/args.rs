@@ -70,8 +70,8 @@ pub trait RunFlags: Args {
 fn arms_help<R: RunFlags>() -> String {
     let usual: Vec<String> = R::usual_arms().iter().map(ToString::to_string).collect();
     format!(
-        "Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, naive, scalars, zero-scalars, or a \
-         layout such as 0:2+2:3 or 0:l [default: {}]",
+        "Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, \
+         or a layout such as 0:2+2:3 or 0:l [default: {}]",
         usual.join(",")
     )
 }
@@ -82,6 +82,9 @@ pub struct CompareArgs<R: RunFlags> {
     /// The arms; none are those of a file or a directory, or the usual ones.
     #[arg(long, value_delimiter = ',', value_name = "ARMS", help = arms_help::<R>())]
     pub arms: Vec<Arm>,
+    /// Depths to make every arm at, separated by commas [default: that of the preset]
+    #[arg(long, value_delimiter = ',', value_name = "DEPTHS")]
+    pub depths: Vec<usize>,
     /// Number of seeds, from --seed on [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
@@ -96,8 +99,8 @@ pub struct CompareArgs<R: RunFlags> {
 /// Arguments of one run.
 #[derive(Debug, Args)]
 pub struct TrainArgs<R: RunFlags> {
-    /// The connections: cascade, ancre, hadamard, constant, outgoing, naive, scalars, zero-scalars, or a layout
-    /// such as 0:2+2:3 or 0:l [default: ancre]
+    /// The connections: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, or a
+    /// layout such as 0:2+2:3 or 0:l [default: ancre]
     #[arg(long)]
     pub arm: Option<Arm>,
     /// Begin from these weights: a safetensors file under the authors' names

@@ -35,7 +35,7 @@ pub fn compare<P: TrainingProgram>(args: &CompareArgs<P::Flags>) -> Result<(), F
     let choice = args.run.options().device;
     let request = request::compare(args).map_err(Failure::Usage)?;
     let CompareRequest { comparison, path, resume } = &request;
-    check_memory(choice, || P::memory_estimate(&comparison.run, comparison.at_once()), COMPARE_REMEDY)?;
+    check_memory(choice, || P::memory_estimate(&comparison.deepest(), comparison.at_once()), COMPARE_REMEDY)?;
     if !resume {
         check_is_free(path)?;
     }
@@ -52,16 +52,17 @@ where
 {
     let CompareRequest { mut comparison, path, resume } = request;
     let program = <P::Experiment<B> as Experiment>::PROGRAM;
-    let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     let progress = P::progress();
     let data = P::load(&mut comparison.run)?;
-    check_memory(choice, || P::memory_estimate(&comparison.run, comparison.at_once()), COMPARE_REMEDY)?;
+    check_memory(choice, || P::memory_estimate(&comparison.deepest(), comparison.at_once()), COMPARE_REMEDY)?;
     // Only now: data that cannot be read leaves no directory behind.
     let directory = open_directory(program, &path, &comparison, resume, &B::name(&device))?;
     P::describe(&progress, &comparison.run, &data);
-    let names: Vec<String> = comparison.arms.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = comparison.variants().iter().map(ToString::to_string).collect();
     progress.message(&format!("arms: {}; run directory: {}", names.join(", "), path.display()));
     let experiment = P::experiment::<B>(data, &comparison.run, device, &progress)?;
+    // Only now: until here there is nothing to save, and Ctrl-C ends the program at once.
+    let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     let end = compare::run(&experiment, &path, &comparison, &progress, &interrupt)?;
     drop(directory);
     if end == RunEnd::Interrupted {
@@ -102,12 +103,13 @@ where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
     let TrainRequest { mut settings, path, start } = request;
-    let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     let progress = P::progress();
     let data = P::load(&mut settings)?;
     check_memory(choice, || P::memory_estimate(&settings, 1), P::TRAIN_REMEDY)?;
     P::describe(&progress, &settings, &data);
     let experiment = P::experiment::<B>(data, &settings, device, &progress)?;
+    // Only now: until here there is nothing to save, and Ctrl-C ends the program at once.
+    let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     if run::train(&experiment, &path, start, &settings, &progress, &interrupt)? == RunEnd::Interrupted {
         return Err(interrupted(<P::Experiment<B> as Experiment>::PROGRAM.name, "train ", &path));
     }

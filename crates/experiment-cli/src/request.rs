@@ -26,6 +26,7 @@ pub fn compare<R: RunFlags>(args: &CompareArgs<R>) -> Result<CompareRequest<R::S
         config: options.config.as_deref(),
         arms: &args.arms,
         usual_arms: &usual,
+        depths: &args.depths,
         seeds: args.seeds,
         sequential: args.sequential,
     };

@@ -14,7 +14,7 @@ use training::{
 };
 
 use crate::{
-    Experiment, Program, RunSettings,
+    Experiment, Program, RunSettings, Variant,
     run::{self, ArmSummary, UnderWay},
 };
 
@@ -24,7 +24,11 @@ use crate::{
 pub struct Comparison<S> {
     /// The arms; the first is the baseline unless the cascade is among them.
     pub arms: Vec<Arm>,
-    /// How many seeds, from that of `run` on. Within a seed all arms share initial weights and data order.
+    /// Depths at which every arm is made; none leaves that of `run`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depths: Vec<usize>,
+    /// How many seeds, from that of `run` on. Within a seed all arms of a depth share initial weights, and all share the
+    /// data order.
     pub seeds: u64,
     /// Whether arms are made one after another, with the memory of one, instead of side by side.
     pub sequential: bool,
@@ -47,9 +51,44 @@ impl<S: RunSettings> Comparison<S> {
         self.arms.iter().find(|arm| **arm == Arm::Cascade).unwrap_or(&self.arms[0])
     }
 
+    /// The baseline in words.
+    ///
+    /// # Panics
+    /// If there are no arms.
+    pub fn baseline_name(&self) -> String {
+        match self.depths.len() {
+            0 | 1 => self.baseline().to_string(),
+            _ => format!("{} at the same depth", self.baseline()),
+        }
+    }
+
+    /// What is made for each seed: the arms, at each depth in turn.
+    pub fn variants(&self) -> Vec<Variant> {
+        let depths = match self.depths.as_slice() {
+            [] => vec![None],
+            depths => depths.iter().copied().map(Some).collect(),
+        };
+        let arms = |depth: Option<usize>| self.arms.iter().map(move |arm| Variant { arm: arm.clone(), depth });
+        depths.into_iter().flat_map(arms).collect()
+    }
+
+    /// What a variant is measured against: the baseline at its depth.
+    ///
+    /// # Panics
+    /// If there are no arms.
+    pub fn baseline_of(&self, variant: &Variant) -> Variant {
+        Variant { arm: self.baseline().clone(), depth: variant.depth }
+    }
+
     /// The settings of one run.
-    pub fn settings(&self, arm: &Arm, seed: u64) -> S {
-        self.run.with_arm_and_seed(arm, seed)
+    pub fn settings(&self, variant: &Variant, seed: u64) -> S {
+        let settings = self.run.with_arm_and_seed(&variant.arm, seed);
+        variant.depth.map_or_else(|| settings.clone(), |depth| settings.with_depth(depth))
+    }
+
+    /// The settings at the greatest depth, for estimates of memory.
+    pub fn deepest(&self) -> S {
+        self.depths.iter().max().map_or_else(|| self.run.clone(), |&depth| self.run.with_depth(depth))
     }
 
     /// The seeds.
@@ -59,21 +98,13 @@ impl<S: RunSettings> Comparison<S> {
 
     /// How many runs are in memory at once.
     pub fn at_once(&self) -> usize {
-        if self.sequential { 1 } else { self.arms.len() }
+        if self.sequential { 1 } else { self.arms.len() * self.depths.len().max(1) }
     }
 }
 
 /// The directory of one run of a comparison.
-pub fn arm_path(comparison: &Path, arm: &Arm, seed: u64) -> PathBuf {
-    let mut name = arm.to_string().replace(':', "-").replace('*', "x");
-    // File names end at 255 bytes; a long layout is told apart by its hash.
-    if name.len() > 100 {
-        let hash =
-            name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-        name.truncate(80);
-        name += &format!("-{hash:016x}");
-    }
-    comparison.join("arms").join(format!("{name}-seed{seed}"))
+pub fn run_path(comparison: &Path, variant: &Variant, seed: u64) -> PathBuf {
+    comparison.join("arms").join(format!("{}-seed{seed}", variant.directory_name()))
 }
 
 /// Makes the directory of a comparison, or takes hold of the one that is there.
@@ -120,17 +151,18 @@ pub fn run<E: Experiment>(
     progress: &Progress,
     interrupt: &Interrupt,
 ) -> Result<RunEnd> {
+    let variants = comparison.variants();
     for seed in comparison.seed_range() {
-        for group in comparison.arms.chunks(comparison.at_once()) {
+        for group in variants.chunks(comparison.at_once()) {
             let mut unfinished = Vec::new();
-            for arm in group {
-                if !is_finished(experiment, path, comparison, arm, seed)? {
-                    unfinished.push(arm);
+            for variant in group {
+                if !is_finished(experiment, path, comparison, variant, seed)? {
+                    unfinished.push(variant);
                 }
             }
             let mut runs = Vec::with_capacity(unfinished.len());
-            for arm in unfinished {
-                runs.push(start(experiment, path, comparison, arm, seed, progress)?);
+            for variant in unfinished {
+                runs.push(start(experiment, path, comparison, variant, seed, progress)?);
             }
             if side_by_side(experiment, runs, interrupt)? == RunEnd::Interrupted {
                 return Ok(RunEnd::Interrupted);
@@ -145,13 +177,13 @@ fn is_finished<E: Experiment>(
     experiment: &E,
     path: &Path,
     comparison: &Comparison<E::Settings>,
-    arm: &Arm,
+    variant: &Variant,
     seed: u64,
 ) -> Result<bool> {
-    let path = arm_path(path, arm, seed);
+    let path = run_path(path, variant, seed);
     let Ok(summary) = ArmSummary::read(&path) else { return Ok(false) };
     let stored: E::Settings = RunPaths::new(&path).read_config()?;
-    let expected = run::with_stored_tau(&path, &comparison.settings(arm, seed))?;
+    let expected = run::with_stored_tau(&path, &comparison.settings(variant, seed))?;
     if stored != expected {
         bail!("{} was finished with other settings than config.toml has now: start a new comparison", path.display());
     }
@@ -165,18 +197,18 @@ fn start<E: Experiment>(
     experiment: &E,
     comparison_path: &Path,
     comparison: &Comparison<E::Settings>,
-    arm: &Arm,
+    variant: &Variant,
     seed: u64,
     progress: &Progress,
 ) -> Result<UnderWay<E>> {
-    let (path, settings) = (arm_path(comparison_path, arm, seed), comparison.settings(arm, seed));
+    let (path, settings) = (run_path(comparison_path, variant, seed), comparison.settings(variant, seed));
     let mut notes = Vec::new();
     let trainer = run::begin_or_continue(experiment, &path, &settings, &mut notes)
-        .with_context(|| format!("arm {arm}, seed {seed}"))?;
+        .with_context(|| format!("arm {variant}, seed {seed}"))?;
     for note in notes {
-        progress.message(&format!("{arm}: {note}"));
+        progress.message(&format!("{variant}: {note}"));
     }
-    let name = if comparison.seeds > 1 { format!("{arm} #{seed}") } else { arm.to_string() };
+    let name = if comparison.seeds > 1 { format!("{variant} #{seed}") } else { variant.to_string() };
     Ok(UnderWay::new(trainer, settings, path, &name, progress))
 }
 

@@ -27,9 +27,11 @@ pub mod request;
 pub mod run;
 mod settings;
 pub mod state_dict;
+mod variant;
 
 pub use experiment::{CONNECTIONS, Connected, Ended, Experiment, Program};
 pub use settings::RunSettings;
+pub use variant::Variant;
 
 /// For [`on_device!`], whose caller need not depend on these.
 #[doc(hidden)]

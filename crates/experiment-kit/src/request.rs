@@ -50,6 +50,8 @@ pub struct CompareFlags<'a> {
     pub arms: &'a [Arm],
     /// The arms of this program's ordinary comparison; none takes [the kit's](compare::default_arms).
     pub usual_arms: &'a [Arm],
+    /// Depths to make the arms at; none leaves those of the files, or that of the settings.
+    pub depths: &'a [usize],
     /// How many seeds.
     pub seeds: Option<u64>,
     /// Whether arms are made one after another.
@@ -84,8 +86,15 @@ pub fn compare<S: RunSettings>(
             true
         }
     });
+    let mut depths = match flags.depths {
+        [] => known.map(|known| known.depths.clone()).unwrap_or_default(),
+        given => given.to_vec(),
+    };
+    depths.sort_unstable();
+    depths.dedup();
     let comparison = Comparison {
         arms,
+        depths,
         seeds: flags.seeds.or(known.map(|k| k.seeds)).unwrap_or(1),
         // Whether arms share the memory changes no value, so a resumed comparison may choose anew.
         sequential: flags.sequential || known.is_some_and(|k| k.sequential),
@@ -97,8 +106,9 @@ pub fn compare<S: RunSettings>(
     // The last seed has to fit a settings file, too.
     let last = comparison.run.seed().saturating_add(comparison.seeds - 1);
     comparison.run.with_arm_and_seed(comparison.run.arm(), last).check()?;
-    for arm in &comparison.arms {
-        comparison.run.with_arm_and_seed(arm, 0).check().with_context(|| format!("arm {arm}"))?;
+    for variant in comparison.variants() {
+        let first = comparison.run.seed();
+        comparison.settings(&variant, first).check().with_context(|| format!("arm {variant}"))?;
     }
     if let (Some(stored), Some(path)) = (&stored, flags.resume) {
         let unchanged = Comparison { sequential: stored.sequential, ..comparison.clone() } == *stored;

@@ -29,6 +29,13 @@ pub trait RunSettings: Clone + Debug + PartialEq + Serialize + DeserializeOwned 
     #[must_use]
     fn with_arm_and_seed(&self, arm: &Arm, seed: u64) -> Self;
 
+    /// How deep the model is, in the unit of its `--depth` or its presets.
+    fn depth(&self) -> usize;
+
+    /// The same settings at another depth, for a comparison over depths.
+    #[must_use]
+    fn with_depth(&self, depth: usize) -> Self;
+
     /// The loop, the optimizer and the schedule.
     fn training(&self) -> &TrainSettings;
 

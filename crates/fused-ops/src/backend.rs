@@ -7,8 +7,8 @@ use burn::tensor::{
 };
 
 use crate::ops::{
-    adamw, adamw::AdamWStep, attention, attention::AttentionShape, bias, cross_entropy, gated_add, mix,
-    modulated_layer_norm, rms_norm, self_attention, softmax, swiglu,
+    adamw, adamw::AdamWStep, attention, attention::AttentionShape, bias, bias_norm_swish, cross_entropy, distances,
+    gated_add, mix, modulated_layer_norm, rms_norm, self_attention, softmax, swiglu,
 };
 
 /// What the fused operations need of a backend.
@@ -190,6 +190,35 @@ pub trait FusedOps: Backend {
         _upstream: FloatTensor<Self>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         no_kernel::<Self>("bias_gelu")
+    }
+
+    /// See [`bias_norm_swish`](crate::bias_norm_swish()); the affine part is bias, gain, offset.
+    fn bias_norm_swish(x: FloatTensor<Self>, affine: [FloatTensor<Self>; 3], eps: f64) -> FloatTensor<Self> {
+        bias_norm_swish::composition::<Self>(x, affine, eps)
+    }
+
+    /// Gradients of `x`, bias, gain and offset.
+    fn bias_norm_swish_backward(
+        _x: FloatTensor<Self>,
+        _affine: [FloatTensor<Self>; 3],
+        _upstream: FloatTensor<Self>,
+        _eps: f64,
+    ) -> [FloatTensor<Self>; 4] {
+        no_kernel::<Self>("bias_norm_swish")
+    }
+
+    /// See [`pairwise_distances`](crate::pairwise_distances()).
+    fn pairwise_distances(left: FloatTensor<Self>, right: FloatTensor<Self>) -> FloatTensor<Self> {
+        distances::composition::<Self>(left, right)
+    }
+
+    /// Gradients of those of the two matrices that are wanted; the third saved tensor is the distances.
+    fn pairwise_distances_backward(
+        _saved: [FloatTensor<Self>; 3],
+        _upstream: FloatTensor<Self>,
+        _wanted: [bool; 2],
+    ) -> [Option<FloatTensor<Self>>; 2] {
+        no_kernel::<Self>("pairwise_distances")
     }
 
     /// See [`cross_entropy`](crate::cross_entropy()).

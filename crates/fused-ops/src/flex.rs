@@ -8,7 +8,7 @@ use burn_flex::FlexTensor;
 
 use crate::{
     FusedOps,
-    kernels::{self, mix::StateGradient, sequences::Sequences},
+    kernels::{self, bias_norm_swish::Affine, mix::StateGradient, sequences::Sequences},
     ops::{self, adamw::AdamWStep, attention::AttentionShape, cross_entropy::IGNORE_TARGET},
 };
 
@@ -42,6 +42,10 @@ fn all_f32(tensors: &[&FlexTensor]) -> bool {
 fn sequences(operation: &str, rows: &FlexTensor, modulation: &FlexTensor) -> Sequences {
     let (rows, modulation) = (shape(rows), shape(modulation));
     ops::sequences(operation, [rows[0], rows[1]], [modulation[0], modulation[1]])
+}
+
+fn rows_affine([bias, gain, offset]: &[FlexTensor; 3]) -> Affine<'_> {
+    Affine { bias: slice(bias), gain: slice(gain), offset: slice(offset) }
 }
 
 impl FusedOps for Flex {
@@ -319,6 +323,59 @@ impl FusedOps for Flex {
         let mut derivative = owned(derivative);
         let dbias = kernels::bias::add_gelu_backward(derivative.storage_mut(), slice(&upstream), width);
         (derivative, tensor(dbias, Shape::new([width])))
+    }
+
+    fn bias_norm_swish(x: FlexTensor, affine: [FlexTensor; 3], eps: f64) -> FlexTensor {
+        let [bias, gain, offset] = &affine;
+        if !all_f32(&[&x, bias, gain, offset]) {
+            return ops::bias_norm_swish::composition::<Self>(x, affine, eps);
+        }
+        let (x, affine) = (x.to_contiguous(), affine.map(|t| t.to_contiguous()));
+        let mut output = vec![0.0; slice(&x).len()];
+        kernels::bias_norm_swish::forward(slice(&x), rows_affine(&affine), eps as f32, &mut output);
+        tensor(output, shape(&x))
+    }
+
+    fn bias_norm_swish_backward(
+        x: FlexTensor,
+        affine: [FlexTensor; 3],
+        upstream: FlexTensor,
+        eps: f64,
+    ) -> [FlexTensor; 4] {
+        let (x, affine, upstream) = (x.to_contiguous(), affine.map(|t| t.to_contiguous()), upstream.to_contiguous());
+        let mut dx = vec![0.0; slice(&x).len()];
+        let [dbias, dgain, doffset] =
+            kernels::bias_norm_swish::backward(slice(&x), rows_affine(&affine), slice(&upstream), eps as f32, &mut dx)
+                .map(|gradient| tensor(gradient, shape(&affine[0])));
+        [tensor(dx, shape(&x)), dbias, dgain, doffset]
+    }
+
+    fn pairwise_distances(left: FlexTensor, right: FlexTensor) -> FlexTensor {
+        if !all_f32(&[&left, &right]) {
+            return ops::distances::composition::<Self>(left, right);
+        }
+        let (left, right) = (left.to_contiguous(), right.to_contiguous());
+        let sizes = Shape::new([shape(&left)[0], shape(&right)[0]]);
+        let mut output = vec![0.0; sizes.num_elements()];
+        kernels::distances::forward(slice(&left), slice(&right), shape(&left)[1], &mut output);
+        tensor(output, sizes)
+    }
+
+    fn pairwise_distances_backward(
+        [left, right, distances]: [FlexTensor; 3],
+        upstream: FlexTensor,
+        wanted: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        let (left, right) = (left.to_contiguous(), right.to_contiguous());
+        let (distances, upstream) = (distances.to_contiguous(), upstream.to_contiguous());
+        let width = shape(&left)[1];
+        let gradient = |of: &FlexTensor, other: &FlexTensor, transposed: bool| {
+            let mut gradient = vec![0.0; slice(of).len()];
+            let pairs = (slice(&distances), slice(&upstream), transposed);
+            kernels::distances::backward(slice(of), slice(other), width, pairs, &mut gradient);
+            tensor(gradient, shape(of))
+        };
+        [wanted[0].then(|| gradient(&left, &right, false)), wanted[1].then(|| gradient(&right, &left, true))]
     }
 
     fn cross_entropy(logits: FlexTensor, targets: FlexTensor) -> FlexTensor {

@@ -1,5 +1,5 @@
-//! Tensor operations with hand-written gradients: the handful of operations in which a small transformer spends its
-//! time outside matrix products, each as *one* node of the autodiff graph with *one* fast CPU kernel forward and one
+//! Tensor operations with hand-written gradients: the handful of operations in which a small transformer or a deep
+//! residual MLP spends its time outside matrix products, each as *one* node of the autodiff graph with *one* fast CPU kernel forward and one
 //! backward.
 //!
 //! | operation | formula | saved for the backward pass (fused) |
@@ -14,6 +14,8 @@
 //! | [`gated_add`] | `x + gate * branch` | the gate and the branch |
 //! | [`add_bias`] | `x + bias` | nothing |
 //! | [`bias_gelu`] | `gelu(x + bias)`, tanh form | the derivative of GELU |
+//! | [`bias_norm_swish`] | `swish(layer_norm(x + bias) * gain + offset)` | its inputs |
+//! | [`pairwise_distances`] | `|left_i - right_j|` | its inputs and the distances |
 //! | [`cross_entropy`] | mean over the targets that count | the gradient of the logits |
 //! | [`adamw`] | PyTorch's AdamW | (an update, not differentiated) |
 //!
@@ -49,7 +51,9 @@ pub use backend::FusedOps;
 pub use ops::adamw::{AdamWStep, adamw};
 pub use ops::attention::{AttentionShape, RotaryTable, causal_attention};
 pub use ops::bias::{add_bias, bias_gelu};
+pub use ops::bias_norm_swish::bias_norm_swish;
 pub use ops::cross_entropy::{IGNORE_TARGET, cross_entropy};
+pub use ops::distances::pairwise_distances;
 pub use ops::gated_add::gated_add;
 pub use ops::mix::{mix, mix_at};
 pub use ops::modulated_layer_norm::modulated_layer_norm;

@@ -75,6 +75,36 @@ fn rms_norm() {
 }
 
 #[test]
+fn bias_norm_swish() {
+    for (rows, width) in [(1, 3), (3, 7), (5, 33), (130, 64), (17, 1000)] {
+        let row = |seed| (values(seed, width), [1, width]);
+        let leaves = [(values(1, rows * width), [rows, width]), row(2), row(3), row(4)];
+        check(&format!("bias_norm_swish {rows}x{width}"), &leaves, 5e-6, |t| {
+            let row = |i: usize| t[i].clone().reshape([width]);
+            fused_ops::bias_norm_swish(t[0].clone(), row(1), row(2), row(3), 1e-6)
+        });
+    }
+}
+
+#[test]
+fn pairwise_distances() {
+    for (m, n, width) in [(1, 1, 1), (3, 5, 7), (33, 20, 64), (130, 128, 64)] {
+        let leaves = [(values(1, m * width), [m, width]), (values(2, n * width), [n, width])];
+        check(&format!("pairwise_distances {m}x{n}x{width}"), &leaves, 5e-6, |t| {
+            fused_ops::pairwise_distances(t[0].clone(), t[1].clone())
+        });
+    }
+}
+
+#[test]
+fn equal_rows_have_no_gradient_and_no_nan() {
+    let rows = leaf(&values(1, 6), [2, 3], DType::F32);
+    let gradients = fused_ops::pairwise_distances(rows.clone(), rows.clone().detach()).sum().backward();
+    let gradient = read(rows.grad(&gradients).unwrap());
+    assert!(gradient.iter().all(|g| g.is_finite()) && gradient.iter().any(|g| *g != 0.0), "{gradient:?}");
+}
+
+#[test]
 fn swiglu() {
     for (rows, width) in [(1, 1), (3, 7), (64, 301)] {
         let leaves: Vec<_> =

@@ -2,7 +2,9 @@
 //! for the whole process.
 
 use fused_ops::kernels::{
-    adamw, attention, bias, cross_entropy, gated_add, mix,
+    adamw, attention, bias,
+    bias_norm_swish::{self, Affine},
+    cross_entropy, distances, gated_add, mix,
     mix::StateGradient,
     modulated_layer_norm, rms_norm, self_attention,
     sequences::Sequences,
@@ -37,6 +39,20 @@ fn outputs() -> Vec<Vec<f32>> {
         vec![]
     });
     output(&mut |x, _| rms_norm::backward(&a, &weight, &b, 1e-6, x));
+    let affine = Affine { bias: &weight, gain: &weight, offset: &weight };
+    output(&mut |x, _| {
+        bias_norm_swish::forward(&a, affine, 1e-6, x);
+        vec![]
+    });
+    output(&mut |x, _| bias_norm_swish::backward(&a, affine, &b, 1e-6, x).concat());
+    output(&mut |x, y| {
+        let mut pairs = vec![0.0; rows * rows];
+        distances::forward(&a, &b, width, &mut pairs);
+        let upstream = values(5, rows * rows);
+        distances::backward(&a, &b, width, (&pairs, &upstream, false), x);
+        distances::backward(&b, &a, width, (&pairs, &upstream, true), y);
+        pairs
+    });
     output(&mut |x, _| {
         swiglu::forward(&a, &b, x);
         vec![]

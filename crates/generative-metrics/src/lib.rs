@@ -23,7 +23,7 @@
 //!
 //! let reference = Reference::measure(&references, 3, "points of the plane", "none")?;
 //! let scores = score(&reference, &samples, 5000)?;
-//! assert!((scores.fid - 0.25).abs() < 1e-9); // the shift, squared: the covariances agree
+//! assert!((scores.frechet_distance - 0.25).abs() < 1e-9); // the shift, squared: the covariances agree
 //! assert_eq!((scores.precision, scores.recall), (1.0, 1.0));
 //! assert_eq!(scores.inception_score, None); // no class probabilities were given
 //! assert!(scores.protocol.to_string().starts_with("64 samples against 64 references"));

@@ -30,9 +30,9 @@ impl fmt::Display for Protocol {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// The Fréchet distance of the features; 0 is best.
-    pub fid: f64,
+    pub frechet_distance: f64,
     /// The Fréchet distance of the spatial features, where both sets have them.
-    pub sfid: Option<f64>,
+    pub spatial_frechet_distance: Option<f64>,
     /// Mean and standard deviation of the inception-style score over its splits, where the samples have probabilities.
     pub inception_score: Option<(f64, f64)>,
     /// The share of samples within the reference set's balls.
@@ -122,8 +122,10 @@ pub fn score(reference: &Reference, samples: &FeatureSet, split_size: usize) -> 
     let manifold = Manifold::new(samples.features.clone(), reference.manifold.neighbours())?;
     let shared = reference.manifold.compare(&manifold)?;
     Ok(Scores {
-        fid: frechet_distance(&reference.moments, &Moments::of(&samples.features))?,
-        sfid: spatial.map(|(reference, samples)| frechet_distance(reference, &Moments::of(samples))).transpose()?,
+        frechet_distance: frechet_distance(&reference.moments, &Moments::of(&samples.features))?,
+        spatial_frechet_distance: spatial
+            .map(|(reference, samples)| frechet_distance(reference, &Moments::of(samples)))
+            .transpose()?,
         inception_score: split_scores.map(|score| (score.mean(), score.deviation())),
         precision: shared.precision,
         recall: shared.recall,

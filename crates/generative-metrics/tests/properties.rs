@@ -110,7 +110,7 @@ proptest! {
         let (a2, b2) = (permuted(&a, &order(a.rows())), permuted(&b, &order(b.rows())));
         let (before, after) = (all_scores(&a, &b), all_scores(&a2, &b2));
         prop_assert_eq!(shares(&before), shares(&after));
-        prop_assert!((before.fid - after.fid).abs() <= rounding(&a, &b), "{} and {}", before.fid, after.fid);
+        prop_assert!((before.frechet_distance - after.frechet_distance).abs() <= rounding(&a, &b), "{} and {}", before.frechet_distance, after.frechet_distance);
     }
 
     /// `||m1 - m2||^2 + sum (s1 - s2)^2` for diagonal covariances, some of the variances 0.
@@ -141,7 +141,7 @@ proptest! {
             prop_assert!((0.0..=1.0).contains(&share));
         }
         prop_assert!((0.0..=a.rows() as f64 / 3.0).contains(&scores.density));
-        prop_assert!(scores.fid >= 0.0);
+        prop_assert!(scores.frechet_distance >= 0.0);
         // A sample inside a ball is what precision, density and coverage all ask for.
         prop_assert_eq!(scores.precision > 0.0, scores.density > 0.0);
         prop_assert_eq!(scores.precision > 0.0, scores.coverage > 0.0);
@@ -241,7 +241,7 @@ fn any_number_of_threads_gives_the_same_bits() {
         pool.install(|| all_scores(&a, &b))
     };
     let one = with(1);
-    assert!(one.fid > 0.0);
+    assert!(one.frechet_distance > 0.0);
     for threads in [2, 3, 7] {
         assert_eq!(with(threads), one, "{threads} threads");
     }
@@ -317,7 +317,7 @@ fn scores_survive_json() {
     set.probabilities = Some(Probabilities::from_logits(2, &[0.5; 40]).unwrap());
     let reference = Reference::measure(&set, 3, "extractor", "bicubic").unwrap();
     let scores = score(&reference, &set, 7).unwrap();
-    assert!(scores.sfid.is_some_and(|distance| distance < 1e-6));
+    assert!(scores.spatial_frechet_distance.is_some_and(|distance| distance < 1e-6));
     let text = serde_json::to_string(&scores).unwrap();
     let read: Scores = serde_json::from_str(&text).unwrap();
     // serde_json may read a number one unit in the last place off.

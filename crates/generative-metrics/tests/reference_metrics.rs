@@ -162,8 +162,8 @@ fn reference_metrics_scores() {
     samples.spatial = Some(samples.features.clone());
 
     let scores = score(&reference, &samples, 50).unwrap();
-    assert_close("fid", &[scores.fid], &[scalar(&tensors, "fid")], tolerance("fid"), 0.0, 0.0);
-    assert_eq!(scores.sfid, None, "the reference set has no spatial features");
+    assert_close("fid", &[scores.frechet_distance], &[scalar(&tensors, "fid")], tolerance("fid"), 0.0, 0.0);
+    assert_eq!(scores.spatial_frechet_distance, None, "the reference set has no spatial features");
     let split_scores = inception_score(&probabilities, 50).unwrap();
     assert_eq!(scores.inception_score, Some((split_scores.mean(), split_scores.deviation())));
     let found = [scores.precision, scores.recall, scores.density, scores.coverage];

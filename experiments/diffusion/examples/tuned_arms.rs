@@ -40,8 +40,8 @@ fn gather(directories: &[PathBuf]) -> Result<BTreeMap<Key, Cell>> {
         let comparison: Comparison<Settings> =
             compare::read(directory).with_context(|| format!("cannot read {}", directory.display()))?;
         let runs = Runs::read(directory, &comparison, metric::LOSS)?;
-        for (arm, name) in comparison.arms.iter().zip(&runs.arms) {
-            let tau = if arm.uses_tau() { comparison.run.model.tau.to_string() } else { "-".to_owned() };
+        for (variant, name) in comparison.variants().iter().zip(&runs.arms) {
+            let tau = if variant.arm.uses_tau() { comparison.run.model.tau.to_string() } else { "-".to_owned() };
             let cell = cells.entry((name.clone(), comparison.run.training.lr.to_string(), tau)).or_default();
             for run in runs.of_arm(name) {
                 record(cell, run);

@@ -144,45 +144,64 @@ impl NoisedBatch {
     }
 }
 
-/// The held-out images of an evaluation with their noise, chosen once and for all: the same for every arm and seed.
+/// The held-out images of an evaluation, each at every noise level: the same for every arm and seed. Their noise is drawn when
+/// a batch is asked for, always the same, so that memory holds the images once.
 #[derive(Clone, Debug)]
 pub struct HeldOut {
-    /// Batches; all images of a batch are at one noise level.
-    pub batches: Vec<(usize, NoisedBatch)>,
+    set: Arc<ImageSet>,
+    /// The images that are taken.
+    numbers: Vec<usize>,
+    /// Images of a batch.
+    batch: usize,
     /// Number of noise levels.
     pub levels: usize,
 }
 
 impl HeldOut {
-    /// Every chosen image once at each noise level, at a random step within the level's band.
-    pub fn new(set: &ImageSet, settings: &EvaluationSettings) -> Self {
+    /// The images that the settings ask for, spread over the set.
+    pub fn new(set: &Arc<ImageSet>, settings: &EvaluationSettings) -> Self {
         let (count, all) = (settings.images, set.len() as usize);
         let count = if count == 0 { all } else { count.min(all) };
         let numbers: Vec<usize> = (0..count).map(|i| i * all / count.max(1)).collect();
-        let levels = settings.noise_levels;
-        let mut batches = Vec::new();
-        for level in 0..levels {
-            for chunk in numbers.chunks(settings.batch) {
-                let mut batch = NoisedBatch {
-                    images: Vec::new(),
-                    noise: Vec::new(),
-                    steps: Vec::new(),
-                    labels: Vec::new(),
-                    shape: set.shape(),
-                };
-                for &number in chunk {
-                    let image = set.image(number as u32);
-                    batch.images.extend_from_slice(image);
-                    let mut rng = training::seed::stream(0, "held-out noise", (number * levels + level) as u64);
-                    batch.noise.extend(normal(&mut rng, image.len()));
-                    let band = level * PROCESS_STEPS / levels..(level + 1) * PROCESS_STEPS / levels;
-                    batch.steps.push(rng.random_range(band));
-                    batch.labels.push(set.labels()[number]);
-                }
-                batches.push((level, batch));
-            }
+        Self { set: Arc::clone(set), numbers, batch: settings.batch.max(1), levels: settings.noise_levels }
+    }
+
+    /// Number of batches at each level.
+    fn batches_a_level(&self) -> usize {
+        self.numbers.len().div_ceil(self.batch)
+    }
+
+    /// Number of batches over all levels.
+    pub fn batches(&self) -> usize {
+        self.levels * self.batches_a_level()
+    }
+
+    /// A batch, whose images are all at one noise level, with that level: every image once at each level, at a random step
+    /// within the level's band.
+    ///
+    /// # Panics
+    /// If there are not so many batches.
+    pub fn draw(&self, index: usize) -> (usize, NoisedBatch) {
+        assert!(index < self.batches(), "there are {} batches, and number {index} is asked for", self.batches());
+        let (level, part) = (index / self.batches_a_level(), index % self.batches_a_level());
+        let chunk = &self.numbers[part * self.batch..((part + 1) * self.batch).min(self.numbers.len())];
+        let mut batch = NoisedBatch {
+            images: Vec::new(),
+            noise: Vec::new(),
+            steps: Vec::new(),
+            labels: Vec::new(),
+            shape: self.set.shape(),
+        };
+        for &number in chunk {
+            let image = self.set.image(number as u32);
+            batch.images.extend_from_slice(image);
+            let mut rng = training::seed::stream(0, "held-out noise", (number * self.levels + level) as u64);
+            batch.noise.extend(normal(&mut rng, image.len()));
+            let band = level * PROCESS_STEPS / self.levels..(level + 1) * PROCESS_STEPS / self.levels;
+            batch.steps.push(rng.random_range(band));
+            batch.labels.push(self.set.labels()[number]);
         }
-        Self { batches, levels }
+        (level, batch)
     }
 }
 
@@ -214,7 +233,9 @@ mod tests {
         let evaluation = EvaluationSettings { images: 50, noise_levels: 9, batch: 16, ..settings.evaluation };
         let held_out = HeldOut::new(&images.held_out, &evaluation);
         for level in 0..9 {
-            let batches = held_out.batches.iter().filter(|(l, _)| *l == level).map(|(_, batch)| batch);
+            let all = (0..held_out.batches()).map(|index| held_out.draw(index));
+            let batches: Vec<NoisedBatch> = all.filter(|(l, _)| *l == level).map(|(_, batch)| batch).collect();
+            let batches = batches.iter();
             assert_eq!(batches.clone().map(NoisedBatch::rows).sum::<usize>(), 50);
             let band = level * PROCESS_STEPS / 9..(level + 1) * PROCESS_STEPS / 9;
             let steps: Vec<usize> = batches.flat_map(|batch| batch.steps.clone()).collect();
@@ -224,7 +245,7 @@ mod tests {
         }
         // The same for every run: nothing of it depends on the run's seed.
         let again = HeldOut::new(&images.held_out, &evaluation);
-        assert_eq!(held_out.batches, again.batches);
+        assert_eq!(held_out.draw(7), again.draw(7));
     }
 
     #[test]

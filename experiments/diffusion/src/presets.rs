@@ -96,8 +96,8 @@ impl Preset {
         match self {
             Self::Smoke => "seconds: does everything run?",
             Self::Cpu => "minutes on two cores, on handwritten digits",
-            Self::Dit(S | B, 2) => "the paper's model and recipe, in f32 (the paper: bf16); needs latents",
-            Self::Dit(..) => "a model of DiT with the paper's recipe, in f32; needs latents",
+            Self::Dit(S | B, 2) => "the paper's model and recipe",
+            Self::Dit(..) => "a model of DiT, the paper's recipe",
         }
     }
 

@@ -52,8 +52,8 @@ impl SampleScores {
     pub fn metrics(&self) -> Vec<(String, f64)> {
         let s = &self.scores;
         let known = [
-            (metric::FRECHET, Some(s.fid)),
-            (metric::SPATIAL_FRECHET, s.sfid),
+            (metric::FRECHET, Some(s.frechet_distance)),
+            (metric::SPATIAL_FRECHET, s.spatial_frechet_distance),
             (metric::INCEPTION, s.inception_score.map(|(mean, _)| mean)),
             (metric::PRECISION, Some(s.precision)),
             (metric::RECALL, Some(s.recall)),

@@ -229,6 +229,14 @@ impl RunSettings for Settings {
         Self { seed, model, ..self.clone() }
     }
 
+    fn depth(&self) -> usize {
+        self.model.layers
+    }
+
+    fn with_depth(&self, depth: usize) -> Self {
+        Self { model: DitConfig { layers: depth, ..self.model.clone() }, ..self.clone() }
+    }
+
     fn training(&self) -> &TrainSettings {
         &self.training
     }

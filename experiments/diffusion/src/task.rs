@@ -165,20 +165,23 @@ pub fn held_out_losses<B: FusedOps>(
     held_out: &HeldOut,
     device: &B::Device,
 ) -> HeldOutLosses {
-    let sums_of = |model: &Dit<B>, batch: &NoisedBatch| -> Sums {
-        let losses = batch_losses(model, process, batch.clone(), device);
+    let sums_of = |model: &Dit<B>, index: usize| -> (usize, Sums) {
+        let (level, batch) = held_out.draw(index);
+        let rows = batch.rows() as f64;
+        let losses = batch_losses(model, process, batch, device);
         let sum = |values: Tensor<B, 1>| values.into_data().iter::<f64>().sum::<f64>();
-        [sum(losses.mse), losses.vb.map_or(f64::NAN, sum), batch.rows() as f64]
+        (level, [sum(losses.mse), losses.vb.map_or(f64::NAN, sum), rows])
     };
     // Where kernels run on the cores, batches share them; a GPU takes one after another.
-    let sums: Vec<Sums> = if B::fused(DType::F32) {
-        held_out.batches.par_iter().map_with(model.clone(), |model, (_, batch)| sums_of(model, batch)).collect()
+    let batches = 0..held_out.batches();
+    let sums: Vec<(usize, Sums)> = if B::fused(DType::F32) {
+        batches.into_par_iter().map_with(model.clone(), |model, index| sums_of(model, index)).collect()
     } else {
-        held_out.batches.iter().map(|(_, batch)| sums_of(model, batch)).collect()
+        batches.map(|index| sums_of(model, index)).collect()
     };
     let mut levels = vec![[0.0; 3]; held_out.levels];
-    for ((level, _), sums) in held_out.batches.iter().zip(&sums) {
-        for (total, part) in levels[*level].iter_mut().zip(sums) {
+    for (level, sums) in sums {
+        for (total, part) in levels[level].iter_mut().zip(sums) {
             *total += part;
         }
     }
@@ -270,9 +273,13 @@ where
 
 /// Growth of the stream over the blocks, on the first held-out batch of the middle noise level.
 fn growth<B: FusedOps>(model: &Dit<B>, process: &Diffusion, held_out: &HeldOut, device: &B::Device) -> Option<f64> {
-    let (_, batch) = held_out.batches.iter().find(|(level, _)| *level == held_out.levels / 2)?;
-    let images = image_tensor::<B>(batch.images.clone(), batch.shape, device);
-    let noised = process.noised(images, image_tensor(batch.noise.clone(), batch.shape, device), &batch.steps);
+    let middle = held_out.levels / 2 * (held_out.batches() / held_out.levels.max(1));
+    if middle >= held_out.batches() {
+        return None;
+    }
+    let (_, batch) = held_out.draw(middle);
+    let images = image_tensor::<B>(batch.images, batch.shape, device);
+    let noised = process.noised(images, image_tensor(batch.noise, batch.shape, device), &batch.steps);
     let seen = model.observe(noised, &process.model_steps(&batch.steps), &batch.labels);
     seen.growth.last().copied()
 }

@@ -96,6 +96,10 @@ fn samples_of_what_is_no_run_and_places_that_are_taken() {
     refused(path, &["export", "run", "--to", "there.safetensors"], 2, &["there.safetensors exists"]);
     refused(path, &["train", "--resume", "run", "--lr", "1"], 1, &["training.lr"]);
     assert_eq!(fs::read(path.join("there.safetensors")).unwrap(), b"x");
+    // No end of bytes to read.
+    refused(path, &["train", "--preset", "smoke", "--init-from", "/dev/zero"], 1, &["/dev/zero", "not a file"]);
+    // Drawn first, and then not written down.
+    refused(path, &["sample", "run", "--seed", "9223372036854775808"], 2, &["--seed"]);
 }
 
 #[test]

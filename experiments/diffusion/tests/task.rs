@@ -49,8 +49,14 @@ fn the_judge_finds_real_images_good_and_noise_bad() {
     let mut rng = training::seed::stream(0, "test", 0);
     let noise = experiments_diffusion::data::normal(&mut rng, count * 64);
     let bad = judge.score(&noise, &labels_in_turn(count, 10), &device).expect("scores");
-    assert!(bad.scores.fid > 5.0 * real.scores.fid && bad.accuracy < 0.4, "{bad:?}");
-    // Nothing of it depends on a seed: another judge is the same.
+    assert!(bad.scores.frechet_distance > 5.0 * real.scores.frechet_distance && bad.accuracy < 0.4, "{bad:?}");
+    // Nothing of it depends on the number of threads.
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let one = alone.install(|| judge.score(&noise, &labels_in_turn(count, 10), &device)).expect("scores");
+    let two = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads");
+    let both = two.install(|| judge.score(&noise, &labels_in_turn(count, 10), &device)).expect("scores");
+    assert_eq!((&one.scores, one.accuracy), (&both.scores, both.accuracy));
+    // Nor on a seed: another judge is the same.
     let again = Judge::train::<B>(&images, 0, &device, &Progress::hidden()).expect("enough images");
     let same = again.score(&noise, &labels_in_turn(count, 10), &device).expect("scores");
     assert_eq!(same.scores, bad.scores);

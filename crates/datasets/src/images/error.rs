@@ -42,6 +42,16 @@ pub enum ImageError {
         /// The names in it, or what the file begins with.
         found: Vec<String>,
     },
+    /// A folder holds the files of two formats.
+    #[error("{path} holds {first} and {second}: give each a folder of its own")]
+    TwoSets {
+        /// The folder.
+        path: PathBuf,
+        /// A file of one format.
+        first: String,
+        /// A file of the other.
+        second: String,
+    },
     /// A file is shorter than its format or header says.
     #[error("{path} is cut short: {what} takes {expected} bytes, the file holds {found}; fetch or write it again")]
     Truncated {

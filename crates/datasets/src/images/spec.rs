@@ -139,9 +139,13 @@ fn load_path(path: &Path, options: &ImageOptions) -> Result<Loaded, ImageError> 
         };
     }
     let entries = formats::entries(path)?;
-    if entries.iter().any(|entry| idx::is_images_name(&entry.name)) {
+    let named = |is: fn(&str) -> bool| entries.iter().find(|entry| is(&entry.name)).map(|entry| entry.name.clone());
+    let (of_idx, of_cifar) = (named(idx::is_images_name), named(cifar::is_name));
+    if let (Some(first), Some(second)) = (&of_idx, &of_cifar) {
+        Err(ImageError::TwoSets { path: path.to_owned(), first: first.clone(), second: second.clone() })
+    } else if of_idx.is_some() {
         idx::load(path, options)
-    } else if entries.iter().any(|entry| cifar::is_name(&entry.name)) {
+    } else if of_cifar.is_some() {
         cifar::load(path, &entries, options)
     } else if entries.iter().any(|entry| entry.is_folder) {
         folders::load(path, &entries, options)

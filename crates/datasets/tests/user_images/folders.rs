@@ -39,6 +39,25 @@ fn each_folder_is_a_class() {
     assert!(data.train.flips_make_sense());
 }
 
+/// A pipe that nobody writes to was opened, and waited for without end.
+#[cfg(unix)]
+#[test]
+fn a_pipe_among_the_pictures_is_passed_over() {
+    let folder = two_classes();
+    let made = std::process::Command::new("mkfifo").arg(folder.root().join("cat/pipe.png")).status().unwrap();
+    assert!(made.success());
+    assert_eq!(open(folder.root()).train.len(), 3);
+}
+
+#[test]
+fn a_folder_with_two_sets_is_refused() {
+    let folder = two_classes();
+    folder.write("train-images-idx3-ubyte", "");
+    folder.write("data_batch_1.bin", "");
+    let message = load(folder.root(), &everything()).unwrap_err().to_string();
+    assert!(message.contains("train-images-idx3-ubyte") && message.contains("data_batch_1.bin"), "{message}");
+}
+
 #[test]
 fn formats_and_colours_may_be_mixed() {
     let folder = Folder::new();

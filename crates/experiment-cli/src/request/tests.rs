@@ -62,6 +62,14 @@ impl RunSettings for Settings {
         Self { seed, model: Model { arm: arm.clone(), ..self.model }, ..self.clone() }
     }
 
+    fn depth(&self) -> usize {
+        1
+    }
+
+    fn with_depth(&self, _: usize) -> Self {
+        self.clone()
+    }
+
     fn training(&self) -> &TrainSettings {
         &self.training
     }

@@ -11,7 +11,7 @@ use training::{
 use super::statistics;
 use crate::{
     RunSettings,
-    compare::{Comparison, arm_path},
+    compare::{Comparison, run_path},
     run::ArmSummary,
 };
 
@@ -21,7 +21,7 @@ pub type Curve = Vec<(f64, f64)>;
 /// One finished run.
 #[derive(Clone, Debug)]
 pub struct RunLogs {
-    /// The arm's name.
+    /// The arm's name, with its depth where depths are compared.
     pub arm: String,
     /// The seed.
     pub seed: u64,
@@ -35,12 +35,12 @@ pub struct RunLogs {
 }
 
 impl RunLogs {
-    /// Reads a run. `metric` is one that every evaluation logs.
+    /// Reads a run, which is to be called `arm`. `metric` is one that every evaluation logs.
     ///
     /// # Errors
     /// If the run is missing or unfinished, its logs are damaged, or they end before its last step without having
     /// diverged.
-    pub fn read<S: RunSettings>(path: &Path, metric: &str) -> Result<Self> {
+    pub fn read<S: RunSettings>(path: &Path, arm: &str, metric: &str) -> Result<Self> {
         let paths = RunPaths::new(path);
         let summary = ArmSummary::read(path)?;
         let settings: S = paths.read_config()?;
@@ -51,7 +51,7 @@ impl RunLogs {
             bail!("{} ends at step {end} of {steps}: it has been changed since", paths.metrics().display());
         }
         Ok(Self {
-            arm: summary.arm.clone(),
+            arm: arm.to_owned(),
             seed: summary.seed,
             tokens_per_second: speed.map_or(f64::NAN, |speed| speed.tokens_per_second),
             step_seconds: speed.map_or(f64::NAN, |speed| speed.step_seconds_median),
@@ -85,10 +85,10 @@ impl RunLogs {
 /// The finished runs of a comparison.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// The names of the arms, in their order.
+    /// The names of the arms, in their order; at each depth in turn, where depths are compared.
     pub arms: Vec<String>,
-    /// The arm that others are measured against.
-    pub baseline: String,
+    /// For each of them the one that it is measured against.
+    pub baselines: Vec<String>,
     /// How many seeds each arm has.
     pub seeds: u64,
     /// All runs: arms in their order, seeds within.
@@ -102,16 +102,17 @@ impl Runs {
     /// As [`RunLogs::read`]; the message names the run.
     pub fn read<S: RunSettings>(directory: &Path, comparison: &Comparison<S>, metric: &str) -> Result<Self> {
         let mut runs = Vec::new();
-        for arm in &comparison.arms {
+        let variants = comparison.variants();
+        for variant in &variants {
             for seed in comparison.seed_range() {
-                let path = arm_path(directory, arm, seed);
-                let run = RunLogs::read::<S>(&path, metric);
+                let path = run_path(directory, variant, seed);
+                let run = RunLogs::read::<S>(&path, &variant.to_string(), metric);
                 runs.push(run.with_context(|| format!("cannot report on {}", path.display()))?);
             }
         }
         Ok(Self {
-            arms: comparison.arms.iter().map(ToString::to_string).collect(),
-            baseline: comparison.baseline().to_string(),
+            arms: variants.iter().map(ToString::to_string).collect(),
+            baselines: variants.iter().map(|variant| comparison.baseline_of(variant).to_string()).collect(),
             seeds: comparison.seeds,
             runs,
         })
@@ -122,9 +123,15 @@ impl Runs {
         self.runs.iter().filter(|run| run.arm == arm).collect()
     }
 
+    /// What an arm is measured against; itself, if it is the baseline.
+    pub fn baseline_name<'a>(&'a self, arm: &'a str) -> &'a str {
+        self.arms.iter().position(|name| name == arm).map_or(arm, |i| &self.baselines[i])
+    }
+
     /// The run of the baseline with the same seed.
     pub fn baseline_of(&self, run: &RunLogs) -> Option<&RunLogs> {
-        self.runs.iter().find(|other| other.arm == self.baseline && other.seed == run.seed)
+        let baseline = self.baseline_name(&run.arm);
+        self.runs.iter().find(|other| other.arm == baseline && other.seed == run.seed)
     }
 
     /// Steps at which a falling metric reaches the final value of the baseline; for the baseline itself all of them.

@@ -19,10 +19,16 @@ pub fn summary(values: &[f64], decimals: usize) -> String {
     }
 }
 
-/// A value over the runs of an arm, as [`summary`]; runs where it is not known are left out.
+/// A value over the runs of an arm, as [`summary`]; runs where it is not known, as after one that diverged, are left out and
+/// counted.
 pub fn over_seeds(runs: &[&RunLogs], decimals: usize, value: impl Fn(&RunLogs) -> f64) -> String {
     let values: Vec<f64> = runs.iter().map(|run| value(run)).filter(|v| v.is_finite()).collect();
-    summary(&values, decimals)
+    let text = summary(&values, decimals);
+    match values.len() {
+        0 => text,
+        known if known == runs.len() => text,
+        known => format!("{text} ({known} of {})", runs.len()),
+    }
 }
 
 /// Steps at which a falling metric reaches the baseline's final value, as a share of all, over seeds; says how many seeds
@@ -47,8 +53,8 @@ pub fn cost(all: &Runs, rate: &str) -> Table {
     let memory = |runs: &[&RunLogs]| -> Vec<f64> {
         runs.iter().filter_map(|run| run.summary.peak_memory_bytes).map(|bytes| bytes as f64).collect()
     };
-    let baseline_memory = memory(&all.of_arm(&all.baseline));
     for arm in &all.arms {
+        let baseline_memory = memory(&all.of_arm(all.baseline_name(arm)));
         let runs = all.of_arm(arm);
         let peak = memory(&runs);
         let (bytes, ratio) = match (peak.is_empty(), baseline_memory.is_empty()) {
@@ -72,7 +78,7 @@ pub fn cost(all: &Runs, rate: &str) -> Table {
 /// [paired t-test](paired_difference) over seeds, as two cells; `-` for the baseline itself and where nothing is known.
 pub fn difference(all: &Runs, arm: &str, decimals: usize, value: impl Fn(&RunLogs) -> f64) -> [String; 2] {
     let none = || "-".to_owned();
-    if arm == all.baseline {
+    if arm == all.baseline_name(arm) {
         return [none(), none()];
     }
     let runs = all.of_arm(arm);

@@ -86,7 +86,12 @@ pub enum StateDictError {
 /// # Errors
 /// If the file cannot be read, is not whole, or holds a type other than F32, F64, BF16, F16.
 pub fn read(path: &Path) -> Result<StateDict, StateDictError> {
-    let bytes = fs::read(path).map_err(|source| StateDictError::Read { path: path.to_owned(), source })?;
+    let unreadable = |source| StateDictError::Read { path: path.to_owned(), source };
+    // A device or a pipe may have no end.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file")));
+    }
+    let bytes = fs::read(path).map_err(unreadable)?;
     let file =
         SafeTensors::deserialize(&bytes).map_err(|source| StateDictError::Format { path: path.to_owned(), source })?;
     let mut tensors = StateDict::new();

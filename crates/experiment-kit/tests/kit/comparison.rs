@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use experiment_kit::{
-    compare::{self, Comparison, arm_path},
+    compare::{self, Comparison, run_path},
     layers::{lay_file, lay_pairs, lay_steps},
     report::{self, RunLogs, Runs},
     request::{self, CompareFlags},
@@ -17,7 +17,7 @@ use crate::toy::{B, LOSS, Numbers, Patches, Settings, Toy};
 
 fn comparison(arms: &[&str], seeds: u64) -> Comparison<Settings> {
     let arms = arms.iter().map(|arm| arm.parse().unwrap()).collect();
-    Comparison { arms, seeds, sequential: false, run: Settings::new() }
+    Comparison { arms, depths: Vec::new(), seeds, sequential: false, run: Settings::new() }
 }
 
 fn numbers() -> Numbers {
@@ -41,14 +41,14 @@ fn every_run_ends_once_and_is_reported() {
     assert_eq!(make(&experiment, path, &comparison).unwrap(), RunEnd::Finished);
     assert_eq!(experiment.ends.get(), 4, "what is finished is left alone");
 
-    let run = arm_path(path, &comparison.arms[1], 4);
+    let run = run_path(path, &comparison.variants()[1], 4);
     assert_eq!(fs::read_to_string(run.join("numbers.txt")).unwrap(), "0.1 0.2");
     let summary = ArmSummary::read(&run).unwrap();
     assert_eq!((summary.arm.as_str(), summary.seed, summary.extra), ("ancre", 4, json!({ "seed": 4 })));
     assert_eq!((summary.parameters, summary.connection_parameters), (32, 2));
 
     let runs = Runs::read(path, &comparison, LOSS).unwrap();
-    assert_eq!((runs.baseline.as_str(), runs.runs.len(), runs.of_arm("ancre").len()), ("cascade", 4, 2));
+    assert_eq!((runs.baseline_name("ancre"), runs.runs.len(), runs.of_arm("ancre").len()), ("cascade", 4, 2));
     let steps: Vec<f64> = runs.runs[0].curve(LOSS).iter().map(|&(step, _)| step).collect();
     assert_eq!(steps, [2.0, 4.0, 6.0]);
     assert_eq!(runs.runs[0].at(LOSS, 1.0), runs.runs[0].last(LOSS));
@@ -77,12 +77,12 @@ fn an_end_that_is_interrupted_comes_again() {
     let experiment = numbers();
     experiment.interrupt.set(true);
     assert_eq!(make(&experiment, &stopped, &comparison).unwrap(), RunEnd::Interrupted);
-    let arms: Vec<_> = comparison.arms.iter().map(|arm| arm_path(&stopped, arm, 3)).collect();
+    let arms: Vec<_> = comparison.variants().iter().map(|arm| run_path(&stopped, arm, 3)).collect();
     assert!(arms.iter().all(|run| !ArmSummary::path(run).exists()), "no run has got past its end");
     assert_eq!(make(&experiment, &stopped, &comparison).unwrap(), RunEnd::Finished);
     assert_eq!(experiment.ends.get(), 3);
-    for arm in &comparison.arms {
-        assert_eq!(metrics(&arm_path(&stopped, arm, 3)), metrics(&arm_path(&whole, arm, 3)));
+    for arm in &comparison.variants() {
+        assert_eq!(metrics(&run_path(&stopped, arm, 3)), metrics(&run_path(&whole, arm, 3)));
     }
 }
 
@@ -142,13 +142,44 @@ fn what_is_no_run_is_said_to_be_none() {
     assert!(message(path).contains("has no config.toml"));
     make(&numbers(), path, &comparison(&["cascade"], 1)).unwrap();
     assert!(message(path).contains("is a comparison") && message(path).contains("cascade-seed3"), "{}", message(path));
-    let run = arm_path(path, &"cascade".parse().unwrap(), 3);
+    let run = run_path(path, &comparison(&["cascade"], 1).variants()[0], 3);
     let error = compare::read::<Settings>(&run).unwrap_err().to_string();
     assert!(error.contains("is one run, not a comparison"), "{error}");
     for file in fs::read_dir(run.join("checkpoints")).unwrap() {
         fs::remove_file(file.unwrap().path()).unwrap();
     }
     assert!(message(&run).contains("has no checkpoint yet"));
+}
+
+#[test]
+fn every_arm_is_made_at_every_depth_and_measured_against_the_baseline_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, experiment) = (folder.path(), numbers());
+    let arms: Vec<_> = ["ancre", "cascade"].map(|arm| arm.parse().unwrap()).into();
+    let flags = CompareFlags { arms: &arms, depths: &[3, 1, 3], ..CompareFlags::default() };
+    let request = request::compare(&flags, |_| Ok(Settings::new()), || path.to_owned()).unwrap();
+    let comparison = request.comparison;
+    assert_eq!((&comparison.depths[..], comparison.at_once(), comparison.deepest().depth), (&[1, 3][..], 4, 3));
+    assert_eq!(comparison.baseline_name(), "cascade at the same depth");
+    assert_eq!(make(&experiment, path, &comparison).unwrap(), RunEnd::Finished);
+    let runs = Runs::read(path, &comparison, LOSS).unwrap();
+    assert_eq!(runs.arms, ["ancre, depth 1", "cascade, depth 1", "ancre, depth 3", "cascade, depth 3"]);
+    let parameters: Vec<u64> = runs.runs.iter().map(|run| run.summary.parameters).collect();
+    assert_eq!(parameters, [16, 16, 48, 48]);
+    for run in &runs.runs {
+        assert_eq!(runs.baseline_of(run).unwrap().arm, run.arm.replace("ancre", "cascade"));
+    }
+    assert!(path.join("arms/ancre-depth3-seed3").is_dir());
+    // What config.toml then says gives the same comparison.
+    let text = toml::to_string(&comparison).unwrap();
+    assert_eq!(toml::from_str::<Comparison<Settings>>(&text).unwrap(), comparison);
+    let message = request::compare(
+        &CompareFlags { depths: &[0], ..CompareFlags::default() },
+        |_| Ok(Settings::new()),
+        || path.to_owned(),
+    );
+    let message = format!("{:#}", message.unwrap_err());
+    assert!(message.contains("depth 0"), "{message}");
 }
 
 /// The settings that flags would make: those stored or new, with more steps.

@@ -40,6 +40,7 @@ pub struct Settings {
     pub init_from: Option<PathBuf>,
     pub arm: Arm,
     pub tau: f64,
+    pub depth: usize,
     pub training: TrainSettings,
 }
 
@@ -54,7 +55,7 @@ impl Settings {
             checkpoint_every: 2,
             ..TrainSettings::default()
         };
-        Self { seed: 3, init_from: None, arm: Arm::default(), tau: 0.5, training }
+        Self { seed: 3, init_from: None, arm: Arm::default(), tau: 0.5, depth: DEPTH, training }
     }
 }
 
@@ -79,6 +80,14 @@ impl RunSettings for Settings {
         Self { seed, arm: arm.clone(), ..self.clone() }
     }
 
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn with_depth(&self, depth: usize) -> Self {
+        Self { depth, ..self.clone() }
+    }
+
     fn training(&self) -> &TrainSettings {
         &self.training
     }
@@ -92,11 +101,12 @@ impl RunSettings for Settings {
     }
 
     fn parameters(&self) -> u64 {
-        (DEPTH * WIDTH * WIDTH) as u64
+        (self.depth * WIDTH * WIDTH) as u64
     }
 
     fn check(&self) -> Result<()> {
         ensure!(self.seed < 1000, "seed = {} is too large", self.seed);
+        ensure!(self.depth > 0, "a depth of 0");
         Ok(self.training.validate()?)
     }
 }
@@ -119,8 +129,8 @@ impl<B: FusedOps> Toy<B> {
             let data = TensorData::new((0..WIDTH * WIDTH).map(value).collect(), [WIDTH, WIDTH]);
             Matrix { weight: Param::from_tensor(Tensor::from_data(data, device)) }
         };
-        let connections = ConnectionsConfig::new(DEPTH).with_arm(settings.arm.clone()).with_tau(settings.tau);
-        Self { blocks: (0..DEPTH).map(matrix).collect(), connections: connections.init(device).unwrap() }
+        let connections = ConnectionsConfig::new(settings.depth).with_arm(settings.arm.clone()).with_tau(settings.tau);
+        Self { blocks: (0..settings.depth).map(matrix).collect(), connections: connections.init(device).unwrap() }
     }
 
     /// Mean square distance from twice the numbers.

@@ -17,7 +17,9 @@ macro_rules! same_length {
 pub mod adamw;
 pub mod attention;
 pub mod bias;
+pub mod bias_norm_swish;
 pub mod cross_entropy;
+pub mod distances;
 pub mod gated_add;
 pub mod mix;
 pub mod modulated_layer_norm;

@@ -107,7 +107,7 @@ pub struct SampleArgs {
     #[arg(long)]
     pub class: Option<String>,
     /// Seed of the noise
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: u64,
     /// Scale of classifier-free guidance; 1 is none [default: the run's]
     #[arg(long)]

@@ -20,7 +20,7 @@ pub fn export(args: &ExportArgs) -> Outcome {
 /// `presets`.
 pub fn presets() -> Outcome {
     let columns =
-        ["preset", "parameters", "blocks", "width", "heads", "patch", "images a step", "steps", "lr", "memory", "for"];
+        ["preset", "parameters", "blocks", "width", "heads", "patch", "batch", "steps", "lr", "memory", "for"];
     let mut table = Table::new(columns)
         .units(["", "", "", "", "", "", "", "", "", "one run", ""])
         .align(0, Align::Left)
@@ -47,6 +47,7 @@ pub fn presets() -> Outcome {
         ]);
     }
     say(table.to_text());
+    say("The presets dit-* need latents, and train in f32 (the paper: bf16).");
     say("All settings of a preset are in the config.toml of a run made with it; --set changes any of them.");
     Ok(())
 }

@@ -59,6 +59,9 @@ impl TrainingProgram for DiffusionProgram {
     fn describe(progress: &Progress, settings: &Settings, images: &Images) {
         let (model, training) = (&settings.model, &settings.training);
         progress.message(&images.description);
+        if images.train.classes() < 2 {
+            progress.message("note: there is one class only, so that labels tell the model nothing");
+        }
         let seen = training.steps as f64 * settings.data.batch as f64;
         progress.message(&format!(
             "model: {} blocks of width {}, {} parameters, {} patches of {} x {}; {} steps of {} images, {:.1} epochs",

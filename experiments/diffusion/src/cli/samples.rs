@@ -160,8 +160,8 @@ fn table(scores: &Scores) -> Table {
     let mut table = Table::new(["score", "value"]).align(0, Align::Left);
     let unknown = || "-".to_owned();
     let rows = [
-        ("Fréchet distance", fixed(scores.fid, 4)),
-        ("spatial Fréchet distance", scores.sfid.map_or_else(unknown, |value| fixed(value, 4))),
+        ("Fréchet distance", fixed(scores.frechet_distance, 4)),
+        ("spatial Fréchet distance", scores.spatial_frechet_distance.map_or_else(unknown, |value| fixed(value, 4))),
         (
             "inception-style score",
             scores.inception_score.map_or_else(unknown, |(mean, sd)| format!("{} ± {}", fixed(mean, 3), fixed(sd, 3))),

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::Result;
 use experiment_kit::{
-    compare::arm_path,
+    compare::run_path,
     report::{Drawn, RunLogs, connections_map, with_arms},
 };
 use plotting::{LineChart, Scale, Series, Spread};
@@ -31,8 +31,8 @@ pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
 
 /// The picture of samples of each arm's first seed, under the name of the arm.
 fn samples(report: &Report, folder: &Path, drawn: &mut Drawn) -> Result<()> {
-    for arm in &report.comparison.arms {
-        let run = arm_path(&report.directory, arm, report.comparison.run.seed);
+    for variant in report.comparison.variants() {
+        let run = run_path(&report.directory, &variant, report.comparison.run.seed);
         // Latents and runs without scores have none.
         let Ok(picture) = fs::read(run.join(SAMPLES)) else { continue };
         let name = run.file_name().and_then(|name| name.to_str()).unwrap_or("arm").to_owned();

@@ -47,7 +47,7 @@ fn notes(report: &Report) -> Vec<String> {
         format!(
             "Difference: final loss minus that of {} with the same seed, p from a paired t-test. Steps to baseline: when its \
              final loss is reached.",
-            report.comparison.baseline()
+            report.comparison.baseline_name()
         ),
     ];
     if let Some(protocol) = report.protocol() {

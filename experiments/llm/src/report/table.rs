@@ -47,7 +47,7 @@ fn notes(report: &Report) -> Vec<String> {
         format!("Loss on {sample}; values between evaluations lie on straight lines."),
         format!(
             "Difference: final nats/byte minus that of {} with the same seed. Steps to baseline: when its final loss is reached.",
-            report.comparison.baseline()
+            report.comparison.baseline_name()
         ),
         "Step time: median, relative to the baseline's; memory: weights, moments and the largest training step."
             .to_owned(),

@@ -126,7 +126,10 @@ fn find(folder: &Path, label: u32, files: &mut Vec<(PathBuf, u32)>) -> Result<us
             continue;
         }
         let extension = entry.path().extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
-        if extension.is_some_and(|extension| EXTENSIONS.contains(&&*extension)) {
+        // A pipe, a socket or a device is no picture whatever its name, and reading one may never end.
+        let is_picture =
+            entry.file_type().is_file() && extension.is_some_and(|extension| EXTENSIONS.contains(&&*extension));
+        if is_picture {
             files.push((entry.into_path(), label));
         } else {
             passed_over += 1;

@@ -8,7 +8,11 @@ pub(super) mod latents;
 mod pictures;
 pub(super) mod twemoji;
 
-use std::{fs, io, path::Path};
+use std::{
+    fs::{self, Metadata},
+    io,
+    path::Path,
+};
 
 use super::{ImageError, ImageSet};
 
@@ -36,8 +40,12 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<Entry>, ImageError> {
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.starts_with('.') {
             // Links are followed because the download caches of data hubs consist of them.
-            let is_folder = entry.path().is_dir();
-            entries.push(Entry { name, is_folder });
+            let kind = fs::metadata(entry.path());
+            let is_folder = kind.as_ref().is_ok_and(Metadata::is_dir);
+            // A pipe, a socket or a device is no picture, and reading one may never end. A broken link is named later.
+            if kind.is_err() || is_folder || kind.is_ok_and(|kind| kind.is_file()) {
+                entries.push(Entry { name, is_folder });
+            }
         }
     }
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));

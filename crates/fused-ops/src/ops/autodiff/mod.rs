@@ -27,6 +27,7 @@ macro_rules! register {
 }
 
 mod attention;
+mod distances;
 mod mix;
 mod normalisation;
 mod pointwise;
@@ -73,6 +74,14 @@ impl<B: FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
 
     fn bias_gelu(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
         pointwise::bias_gelu::<B, C>(x, bias)
+    }
+
+    fn bias_norm_swish(x: FloatTensor<Self>, affine: [FloatTensor<Self>; 3], eps: f64) -> FloatTensor<Self> {
+        normalisation::bias_norm_swish::<B, C>(x, affine, eps)
+    }
+
+    fn pairwise_distances(left: FloatTensor<Self>, right: FloatTensor<Self>) -> FloatTensor<Self> {
+        distances::pairwise_distances::<B, C>(left, right)
     }
 
     fn causal_attention(

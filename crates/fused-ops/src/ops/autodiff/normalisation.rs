@@ -1,4 +1,5 @@
-//! The nodes of [`rms_norm`](crate::rms_norm()) and [`modulated_layer_norm`](crate::modulated_layer_norm()).
+//! The nodes of [`rms_norm`](crate::rms_norm()), [`modulated_layer_norm`](crate::modulated_layer_norm()) and
+//! [`bias_norm_swish`](crate::bias_norm_swish()).
 
 use burn::{backend::Autodiff, tensor::TensorMetadata};
 use burn_autodiff::{
@@ -72,6 +73,41 @@ pub(super) fn modulated_layer_norm<B: FusedOps, C: CheckpointStrategy>(
     let output = B::modulated_layer_norm(input.clone(), shift.primitive, scale.clone(), eps);
     match ModulatedLayerNorm.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(prep) => prep.finish((input, scale, eps), output),
+        OpsKind::UnTracked(prep) => prep.finish(output),
+    }
+}
+
+#[derive(Debug)]
+struct BiasNormSwish;
+
+impl<B: FusedOps> Backward<B, 4> for BiasNormSwish {
+    /// Input; bias, gain, offset; eps.
+    type State = (Primitive<B>, [Primitive<B>; 3], f64);
+
+    fn backward(self, ops: Ops<Self::State, 4>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let (x, affine, eps) = ops.state;
+        let gradients = B::bias_norm_swish_backward(x, affine, upstream, eps);
+        for (node, gradient) in ops.parents.into_iter().zip(gradients) {
+            register!(B, grads, node, gradient);
+        }
+    }
+}
+
+pub(super) fn bias_norm_swish<B: FusedOps, C: CheckpointStrategy>(
+    x: Tracked<B>,
+    affine: [Tracked<B>; 3],
+    eps: f64,
+) -> Tracked<B> {
+    if !B::fused(x.dtype()) {
+        return ops::bias_norm_swish::composition::<Autodiff<B, C>>(x, affine, eps);
+    }
+    let [bias, gain, offset] = affine;
+    let nodes = [x.node, bias.node, gain.node, offset.node];
+    let (x, affine) = (x.primitive, [bias.primitive, gain.primitive, offset.primitive]);
+    let output = B::bias_norm_swish(x.clone(), affine.clone(), eps);
+    match BiasNormSwish.prepare::<C>(nodes).compute_bound().stateful() {
+        OpsKind::Tracked(prep) => prep.finish((x, affine, eps), output),
         OpsKind::UnTracked(prep) => prep.finish(output),
     }
 }

@@ -1,0 +1,182 @@
+//! The residual MLP: a first layer, then blocks of four layers with a shortcut around each, each followed by its
+//! connection.
+
+use ancre::{Arm, Connections, ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
+use burn::{
+    module::Module,
+    tensor::{Tensor, backend::Backend},
+};
+use fused_ops::FusedOps;
+use serde::{Deserialize, Serialize};
+
+use super::{Activation, Layer};
+
+/// Layers of a block.
+pub const LAYERS_A_BLOCK: usize = 4;
+
+/// The sizes of a residual MLP and its connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MlpConfig {
+    /// Layers in blocks, a multiple of four: 16 are 4 blocks. The first layer and the heads are not counted.
+    pub depth: usize,
+    /// Width of every layer.
+    pub width: usize,
+    /// What follows the layer normalisations.
+    #[serde(default)]
+    pub activation: Activation,
+    /// Whether the last state is normalised (to zero mean and unit variance, without gain) before the heads. The paper's
+    /// networks are not.
+    #[serde(default)]
+    pub norm_before_heads: bool,
+    /// The connections.
+    pub arm: Arm,
+    /// Temperature of their softmax.
+    pub tau: f64,
+}
+
+/// Why a residual MLP cannot be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum MlpError {
+    /// The depth is no number of blocks.
+    #[error("depth = {0} is not a number of blocks of {LAYERS_A_BLOCK} layers: try {below} or {above}",
+        below = (.0 / LAYERS_A_BLOCK).max(1) * LAYERS_A_BLOCK, above = (.0 / LAYERS_A_BLOCK + 1) * LAYERS_A_BLOCK)]
+    Depth(usize),
+    /// The width is too small to normalise over.
+    #[error("width = {0} is too small: give at least 2")]
+    Width(usize),
+    /// The connections do not fit.
+    #[error(transparent)]
+    Connections(#[from] ConnectionsError),
+}
+
+impl MlpConfig {
+    /// The paper's form with ANCRe.
+    pub fn new(depth: usize, width: usize) -> Self {
+        Self {
+            depth,
+            width,
+            activation: Activation::Swish,
+            norm_before_heads: false,
+            arm: Arm::default(),
+            tau: DEFAULT_TAU,
+        }
+    }
+
+    /// Number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.depth / LAYERS_A_BLOCK
+    }
+
+    /// The connections between the blocks.
+    pub fn connections(&self) -> ConnectionsConfig {
+        ConnectionsConfig::new(self.blocks()).with_arm(self.arm.clone()).with_tau(self.tau)
+    }
+
+    /// Checks that a network can be made.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn validate(&self) -> Result<(), MlpError> {
+        if self.depth == 0 || !self.depth.is_multiple_of(LAYERS_A_BLOCK) {
+            return Err(MlpError::Depth(self.depth));
+        }
+        if self.width < 2 {
+            return Err(MlpError::Width(self.width));
+        }
+        Ok(self.connections().validate()?)
+    }
+
+    /// Parameters of a network with so many inputs, without connections and heads.
+    pub fn parameters(&self, inputs: usize) -> u64 {
+        let layer = |inputs: u64| (inputs + 3) * self.width as u64;
+        layer(inputs as u64) + self.depth as u64 * layer(self.width as u64)
+    }
+
+    /// Bytes that the forward pass of `rows` rows keeps for the backward pass: of each layer its input and its product,
+    /// of each block a state.
+    pub fn activation_bytes(&self, rows: usize) -> u64 {
+        4 * (rows * self.width * (2 * (self.depth + 1) + self.blocks())) as u64
+    }
+}
+
+/// A residual MLP without its heads.
+#[derive(Module, Debug)]
+pub struct ResidualMlp<B: Backend> {
+    first: Layer<B>,
+    layers: Vec<Layer<B>>,
+    pub(crate) connections: Connections<B>,
+    #[module(skip)]
+    activation: Activation,
+    norm_before_heads: bool,
+}
+
+impl<B: FusedOps> ResidualMlp<B> {
+    /// A network of so many inputs with the weights of a seed; `name` tells it from others of the same seed.
+    ///
+    /// # Errors
+    /// As [`MlpConfig::validate`].
+    pub fn new(config: &MlpConfig, inputs: usize, seed: u64, name: &str, device: &B::Device) -> Result<Self, MlpError> {
+        config.validate()?;
+        let layer =
+            |i: usize, inputs: usize| Layer::new(seed, &format!("{name}.layer.{i}"), [inputs, config.width], device);
+        Ok(Self {
+            first: layer(0, inputs),
+            layers: (1..=config.depth).map(|i| layer(i, config.width)).collect(),
+            connections: config.connections().init(device)?,
+            activation: config.activation,
+            norm_before_heads: config.norm_before_heads,
+        })
+    }
+
+    /// The connections.
+    pub fn connections(&self) -> &Connections<B> {
+        &self.connections
+    }
+
+    /// `[rows, inputs]` to the last state `[rows, width]`.
+    pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
+        self.pass(x, None)
+    }
+
+    /// The same with the layers of one block left out, so that its output is its input; its connection stays.
+    pub fn forward_without(&self, x: Tensor<B, 2>, block: usize) -> Tensor<B, 2> {
+        self.pass(x, Some(block))
+    }
+
+    /// The last state and how the stream has grown over the blocks: root mean square of each state relative to the first.
+    pub fn observe(&self, x: Tensor<B, 2>) -> (Tensor<B, 2>, Vec<f64>) {
+        let start = self.first.forward(x, self.activation);
+        let mut history = self.connections.start(start.clone());
+        history.observe_growth();
+        let mut state = start;
+        for block in self.layers.chunks(LAYERS_A_BLOCK) {
+            state = self.connections.connect(&mut history, self.block(block, state));
+        }
+        (self.finish(state), history.growth())
+    }
+
+    fn pass(&self, x: Tensor<B, 2>, without: Option<usize>) -> Tensor<B, 2> {
+        let mut state = self.first.forward(x, self.activation);
+        let mut history = self.connections.start(state.clone());
+        for (i, block) in self.layers.chunks(LAYERS_A_BLOCK).enumerate() {
+            let output = if without == Some(i) { state } else { self.block(block, state) };
+            state = self.connections.connect(&mut history, output);
+        }
+        self.finish(state)
+    }
+
+    fn block(&self, layers: &[Layer<B>], input: Tensor<B, 2>) -> Tensor<B, 2> {
+        let x = layers.iter().fold(input.clone(), |x, layer| layer.forward(x, self.activation));
+        input + x
+    }
+
+    fn finish(&self, state: Tensor<B, 2>) -> Tensor<B, 2> {
+        if !self.norm_before_heads {
+            return state;
+        }
+        let centred = state.clone() - state.mean_dim(1);
+        let deviation = centred.clone().square().mean_dim(1).add_scalar(1e-6).sqrt();
+        centred / deviation
+    }
+}

@@ -1,0 +1,73 @@
+//! The figures of a report: success and distance against steps, learned connections.
+
+use std::path::Path;
+
+use anyhow::Result;
+use experiment_kit::report::{Drawn, connections_map, with_arms};
+use plotting::{LineChart, Scale, Series, Spread};
+
+use super::{Report, block_drop};
+use crate::contrastive::metric;
+
+/// Draws the figures into a folder.
+pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
+    let mut drawn = Drawn::default();
+    drawn.save(&chart(report, "Success at any time", "share of episodes", metric::SUCCESS), folder, "success")?;
+    drawn.save(
+        &chart(report, "Time at the goal", "steps of an episode", metric::TIME_AT_GOAL),
+        folder,
+        "time-at-goal",
+    )?;
+    if let Some(chart) = blocks(report) {
+        drawn.save(&chart, folder, "blocks")?;
+    }
+    if let Some((figure, warning)) = connections_map(&report.runs, &format!("actor; {}", scale(report))) {
+        drawn.save(&figure, folder, "connections")?;
+        drawn.warnings.extend(warning);
+    }
+    Ok(drawn)
+}
+
+fn scale(report: &Report) -> String {
+    let run = &report.comparison.run;
+    let depth = match report.comparison.depths.as_slice() {
+        [] => format!("depth {}, ", run.model.depth),
+        _ => String::new(),
+    };
+    format!(
+        "{}, {depth}width {}, {} updates of {} transitions",
+        run.task.name, run.model.width, run.training.steps, run.data.batch
+    )
+}
+
+/// What each block does for the policy; none where no run tells.
+fn blocks(report: &Report) -> Option<LineChart> {
+    let mut chart = LineChart::new("Change of the policy when a block is left out")
+        .subtitle(scale(report))
+        .x_label("block")
+        .y_label("relative change of the mean action")
+        .y_scale(Scale::Log);
+    let mut any = false;
+    for (i, arm) in report.runs.arms.iter().enumerate() {
+        let drops: Vec<Vec<f64>> =
+            report.runs.of_arm(arm).into_iter().map(block_drop).filter(|drop| !drop.is_empty()).collect();
+        let Some(first) = drops.first() else { continue };
+        let blocks: Vec<f64> = (1..=first.len()).map(|block| block as f64).collect();
+        let series = match drops.as_slice() {
+            [one] => Series::line(arm, blocks.iter().copied().zip(one.iter().copied())),
+            several => Series::mean_of_runs(arm, &blocks, several, Spread::StdDev),
+        };
+        chart = chart.series(series.arm(i));
+        any = true;
+    }
+    any.then_some(chart)
+}
+
+fn chart(report: &Report, title: &str, label: &str, metric: &str) -> LineChart {
+    let seeds = match report.comparison.seeds {
+        1 => format!("seed {}", report.comparison.run.seed),
+        n => format!("mean of {n} seeds, band: one standard deviation"),
+    };
+    let chart = LineChart::new(title).subtitle(format!("{}; {seeds}", scale(report))).x_label("update").y_label(label);
+    with_arms(chart, &report.runs, metric)
+}

@@ -1,0 +1,119 @@
+//! The tables of a report: how well goals are reached, what the networks look like inside, cost.
+
+use experiment_kit::report::{
+    Drawn, Page, seeds,
+    table::{cost, difference, numbers, over_seeds},
+};
+use plotting::Table;
+
+use super::{LAST, Report, last, late};
+use crate::contrastive::metric;
+
+/// The tables for a terminal.
+pub fn text(report: &Report) -> String {
+    page(report).to_text()
+}
+
+/// The tables as Markdown, with the figures that were drawn.
+pub fn markdown(report: &Report, figures: &Drawn) -> String {
+    page(report).to_markdown(figures)
+}
+
+fn page(report: &Report) -> Page {
+    Page { heading: heading(report), tables: tables(report), notes: notes(report) }
+}
+
+fn heading(report: &Report) -> String {
+    let run = &report.comparison.run;
+    let depth = match report.comparison.depths.as_slice() {
+        [] => format!("depth {}, ", run.model.depth),
+        _ => String::new(),
+    };
+    format!(
+        "{}: {} updates of {} transitions; {depth}width {}; {}",
+        run.task.name,
+        run.training.steps,
+        run.data.batch,
+        run.model.width,
+        seeds(&report.comparison)
+    )
+}
+
+/// How to read the tables.
+fn notes(report: &Report) -> Vec<String> {
+    let run = &report.comparison.run;
+    let mut notes = vec![
+        format!(
+            "Mean of the last {LAST} evaluations of {} episodes. Success: share of episodes with a step at the goal. At goal: \
+             steps of an episode there.",
+            run.evaluation.episodes
+        ),
+        format!(
+            "Difference: success minus that of {} with the same seed, p from a paired t-test.",
+            report.comparison.baseline_name()
+        ),
+        "Growth: size of the actor's last state relative to its first. Action: mean size of the entries of the policy's mean \
+         action, 1 is saturated. Gradient: of the connections' parameters, actor and both encoders, at the end."
+            .to_owned(),
+        "Step time: median, relative to the baseline's; memory: weights, moments, and the largest training step."
+            .to_owned(),
+    ];
+    notes.extend(report.runs.divergences());
+    notes
+}
+
+/// The tables with their titles.
+fn tables(report: &Report) -> Vec<(&'static str, Table)> {
+    vec![("Goals", goals(report)), ("Inside", inside(report)), ("Cost", cost(&report.runs, "transitions/s"))]
+}
+
+fn goals(report: &Report) -> Table {
+    let mut table = numbers(
+        ["arm", "success", "at goal", "final distance", "falls", "difference", "p", "environment steps"],
+        ["", "share", "steps", "m", "share", "share", "", ""],
+    );
+    for arm in &report.runs.arms {
+        let runs = report.runs.of_arm(arm);
+        let [difference, p] = difference(&report.runs, arm, 3, |run| late(run, metric::SUCCESS));
+        table.push([
+            arm.clone(),
+            over_seeds(&runs, 3, |run| late(run, metric::SUCCESS)),
+            over_seeds(&runs, 1, |run| late(run, metric::TIME_AT_GOAL)),
+            over_seeds(&runs, 2, |run| late(run, metric::FINAL_DISTANCE)),
+            over_seeds(&runs, 3, |run| late(run, metric::FAILURES)),
+            difference,
+            p,
+            runs.first().map_or_else(String::new, |run| plotting::si(last(run, metric::ENVIRONMENT_STEPS))),
+        ]);
+    }
+    table
+}
+
+fn inside(report: &Report) -> Table {
+    let mut table = numbers(
+        ["arm", "growth", "action", "policy entropy", "connection entropy", "actor", "state-action", "goal"],
+        ["", "ratio", "size", "nats", "nats", "gradient", "gradient", "gradient"],
+    );
+    for arm in &report.runs.arms {
+        let runs = report.runs.of_arm(arm);
+        let gradient = |network: &str| {
+            let norms: Vec<f64> = runs
+                .iter()
+                .map(|run| last(run, &format!("{}{network}", metric::THETA_GRADIENT)))
+                .filter(|norm| norm.is_finite())
+                .collect();
+            if norms.is_empty() { "-".to_owned() } else { format!("{:.1e}", plotting::mean(&norms)) }
+        };
+        table.push([
+            arm.clone(),
+            over_seeds(&runs, 2, |run| last(run, metric::STREAM_GROWTH)),
+            over_seeds(&runs, 2, |run| last(run, metric::SATURATION)),
+            over_seeds(&runs, 2, |run| last(run, metric::ENTROPY)),
+            over_seeds(&runs, 2, |run| last(run, metric::CONNECTION_ENTROPY)),
+            gradient("actor"),
+            gradient("state_action"),
+            gradient("goal"),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,90 @@
+//! What the kit has to be told to make runs of agents.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use burn::tensor::backend::{AutodiffBackend, BackendTypes};
+use experiment_kit::{
+    Ended, Experiment, Program, RunSettings,
+    run::{cores, workers},
+};
+use fused_ops::FusedOps;
+use hindsight_replay::ReplayShape;
+use training::memory::MemoryEstimate;
+
+use crate::contrastive::{Agent, ContrastiveRl, settings::Settings};
+
+/// This program.
+pub const PROGRAM: Program = Program { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
+
+/// Agents on one device; their tasks are made for each run.
+#[derive(Debug)]
+pub struct Agents<B: AutodiffBackend> {
+    /// Where tensors live.
+    pub device: B::Device,
+}
+
+impl<B> Experiment for Agents<B>
+where
+    B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
+{
+    type Settings = Settings;
+    type Backend = B;
+    type Model = Agent<B>;
+    type Task = ContrastiveRl<B>;
+
+    const PROGRAM: Program = PROGRAM;
+    const OTHER_DATA: &'static str = "another task";
+
+    fn device(&self) -> &<B as BackendTypes>::Device {
+        &self.device
+    }
+
+    /// All experience follows from the settings.
+    fn data_fingerprint(&self) -> String {
+        "simulated".to_owned()
+    }
+
+    fn model(&self, settings: &Settings) -> Result<Agent<B>> {
+        Ok(Agent::new(&settings.agent(settings.task()?.spec()), settings.seed, &self.device)?)
+    }
+
+    fn initial_weights(&self, _: Agent<B>, file: &Path, _: &Settings) -> Result<(Agent<B>, Vec<String>)> {
+        bail!("{} cannot be begun from: agents start from their seed", file.display())
+    }
+
+    /// Tells what each block of the actor does.
+    fn finished(&self, _: &Settings, _: &Path, agent: &Agent<B>, task: &ContrastiveRl<B>) -> Result<Ended> {
+        Ok(Ended::Done(serde_json::json!({ "block_drop": task.block_drop(agent) })))
+    }
+
+    fn task(&self, settings: &Settings, agent: &Agent<B>) -> Result<ContrastiveRl<B>> {
+        Ok(ContrastiveRl::new(settings, agent, &self.device)?)
+    }
+}
+
+/// What a run will hold in main memory on the CPU, for `arms` runs at once.
+pub fn memory_estimate(settings: &Settings, arms: usize) -> MemoryEstimate {
+    let mut estimate = MemoryEstimate::new();
+    let Ok(task) = settings.task() else { return estimate };
+    let (spec, arms) = (task.spec(), arms as u64);
+    let parameters = settings.parameters().saturating_mul(4);
+    let at_once = workers(settings) as u64;
+    let shape = ReplayShape {
+        environments: settings.collection.environments,
+        steps: settings.collection.replay,
+        state_len: spec.state_len,
+        goal_len: spec.goal_len,
+        action_len: spec.action_len,
+    };
+    // A checkpoint holds the replay once more while it is written.
+    let replay = shape.bytes().unwrap_or(u64::MAX).saturating_mul(arms + 1);
+    estimate.add(format!("experience of {arms} run(s), and of one checkpoint"), replay);
+    estimate.add(format!("weights of {arms} run(s), and AdamW's two moments"), parameters.saturating_mul(3 * arms));
+    estimate.add("gradients of one step", parameters.saturating_mul(at_once + 1));
+    // The actor's part holds two networks' activations, the critic's as many.
+    let rows = settings.data.batch.max(settings.evaluation.episodes);
+    let activations = settings.model.activation_bytes(rows).saturating_mul(2 * at_once.max(cores() as u64));
+    estimate.add(format!("activations of {rows} transitions"), activations);
+    estimate
+}

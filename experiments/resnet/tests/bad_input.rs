@@ -1,0 +1,47 @@
+//! Bad input gets one clear message, exit code 1 or 2, no stack trace, and loses nothing.
+
+use std::path::Path;
+
+use program_tests::Program;
+
+const PROGRAM: Program = Program(env!("CARGO_BIN_EXE_experiments-resnet"));
+
+#[track_caller]
+fn refused(folder: &Path, arguments: &[&str], code: i32, words: &[&str]) {
+    PROGRAM.refuses(folder, arguments, code, words);
+}
+
+#[test]
+fn impossible_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    refused(path, &["--depth", "15"], 2, &["depth = 15", "12", "16"]);
+    refused(path, &["--depths", "16,30"], 2, &["depth = 30", "28", "32"]);
+    refused(path, &["--width", "1"], 2, &["width = 1"]);
+    refused(path, &["--task", "point_bigmaze"], 2, &["point_bigmaze", "point_big_maze"]);
+    refused(path, &["--task", "arm_push_hard"], 2, &["arm_push_hard", "MuJoCo"]);
+    refused(path, &["--set", "task.evaluate_on=ant_u_maze"], 2, &["ant_u_maze", "point_big_maze"]);
+    refused(path, &["--batch", "64", "--set", "data.micro_batch=32"], 2, &["micro_batch = 32", "batch = 64"]);
+    refused(path, &["--set", "collection.prefill=10"], 2, &["collection.prefill = 10", "201"]);
+    refused(path, &["--set", "collection.replay=10"], 2, &["collection.replay = 10"]);
+    refused(path, &["--set", "learning.discount=1"], 2, &["discount"]);
+    refused(path, &["--set", "learning.discount=nan"], 2, &["discount"]);
+    refused(path, &["--set", "evaluation.episodes=0"], 2, &["evaluation.episodes"]);
+    refused(path, &["--arms", "0:9"], 2, &["0:9", "4"]);
+    refused(path, &["--tau", "0"], 2, &["tau = 0"]);
+    refused(path, &["--preset", "cup"], 2, &["cup", "cpu"]);
+    refused(path, &["--set", "collection.environments=100000000"], 2, &["memory"]);
+    refused(path, &["train", "--init-from", "x.safetensors"], 2, &["init-from"]);
+    assert!(!path.join("runs").exists(), "nothing was made");
+}
+
+#[test]
+fn what_is_no_run_and_places_that_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    PROGRAM.succeeds(path, &["train", "--preset", "smoke", "--steps", "3", "--out", "run"]);
+    refused(path, &["train", "--preset", "smoke", "--out", "run"], 1, &["run"]);
+    refused(path, &["train", "--resume", "nowhere"], 2, &["nowhere"]);
+    refused(path, &["train", "--resume", "run", "--lr", "1"], 1, &["training.lr"]);
+    refused(path, &["--resume", "run"], 2, &["run", "train --resume"]);
+}
