@@ -57,7 +57,8 @@ where
     check_memory(choice, || P::memory_estimate(&comparison.deepest(), comparison.at_once()), COMPARE_REMEDY)?;
     // Only now: data that cannot be read leaves no directory behind.
     let directory = open_directory(program, &path, &comparison, resume, &B::name(&device))?;
-    P::describe(&progress, &comparison.run, &data);
+    // Of several depths the deepest is described.
+    P::describe(&progress, &comparison.deepest(), &data);
     let names: Vec<String> = comparison.variants().iter().map(ToString::to_string).collect();
     progress.message(&format!("arms: {}; run directory: {}", names.join(", "), path.display()));
     let experiment = P::experiment::<B>(data, &comparison.run, device, &progress)?;

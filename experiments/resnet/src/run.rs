@@ -6,11 +6,11 @@ use anyhow::{Result, bail};
 use burn::tensor::backend::{AutodiffBackend, BackendTypes};
 use experiment_kit::{
     Ended, Experiment, Program, RunSettings,
-    run::{cores, workers},
+    run::{Newest, cores, newest, workers},
 };
 use fused_ops::FusedOps;
 use hindsight_replay::ReplayShape;
-use training::memory::MemoryEstimate;
+use training::{memory::MemoryEstimate, parameters};
 
 use crate::contrastive::{Agent, ContrastiveRl, settings::Settings};
 
@@ -87,4 +87,14 @@ pub fn memory_estimate(settings: &Settings, arms: usize) -> MemoryEstimate {
     let activations = settings.model.activation_bytes(rows).saturating_mul(2 * at_once.max(cores() as u64));
     estimate.add(format!("activations of {rows} transitions"), activations);
     estimate
+}
+
+/// The settings and the agent of a run, from its newest checkpoint that is whole, and how many steps that has.
+///
+/// # Errors
+/// As [`newest`], or if the checkpoint is of another model.
+pub fn load<B: FusedOps>(path: &Path, device: &B::Device) -> Result<(Settings, Agent<B>, usize)> {
+    let Newest { settings, checkpoint } = newest::<Settings>(path)?;
+    let agent = Agent::<B>::new(&settings.agent(settings.task()?.spec()), settings.seed, device)?;
+    Ok((settings, parameters::import(agent, checkpoint.model)?, checkpoint.header.step))
 }

@@ -24,8 +24,13 @@ use super::{
 
 /// Names of the numbers in `metrics.jsonl`.
 pub mod metric {
-    /// Share of evaluation episodes with a step at the goal.
+    /// Share of evaluation episodes with a step at the goal, with the policy's mean action: the paper's number.
     pub const SUCCESS: &str = "success_any";
+    /// The same with actions drawn from the policy, as while training. A point that the mean action pushes into a corner
+    /// stays there; drawn actions get it out.
+    pub const SAMPLED_SUCCESS: &str = "success_any_sampled";
+    /// Steps of an evaluation episode at the goal, with drawn actions.
+    pub const SAMPLED_TIME_AT_GOAL: &str = "time_at_goal_sampled";
     /// Steps of an evaluation episode at the goal.
     pub const TIME_AT_GOAL: &str = "time_at_goal";
     /// Distance from the goal at the end of an evaluation episode, in metres.
@@ -282,12 +287,24 @@ where
             actions.copy_from_slice(&read(mean.tanh()));
         })
         .map_err(task_error)?;
+        let mut rng = training::seed::stream(self.settings.seed, "evaluation noise", step as u64);
+        let sampled = evaluate(&self.evaluation_task, options, |observations, actions| {
+            let parts = agent.actor.forward(matrix(observations.to_vec(), width, &device));
+            let [mean, log_std] = parts.map(read);
+            let noise = Distribution::<f32>::sample_iter(StandardNormal, &mut rng);
+            for (((action, mean), log_std), z) in actions.iter_mut().zip(mean).zip(log_std).zip(noise) {
+                *action = (mean + log_std.exp() * z).tanh();
+            }
+        })
+        .map_err(task_error)?;
         let (means, growth) = agent.actor.observe(matrix(self.environments.observations().to_vec(), width, &device));
         let [mean, _] = means;
         let sizes = read(mean.tanh().abs());
         let mut values = vec![
             (metric::SUCCESS, result.success_any()),
+            (metric::SAMPLED_SUCCESS, sampled.success_any()),
             (metric::TIME_AT_GOAL, result.time_at_goal()),
+            (metric::SAMPLED_TIME_AT_GOAL, sampled.time_at_goal()),
             (metric::FINAL_DISTANCE, result.final_distance()),
             (metric::FAILURES, result.failures()),
             (metric::ENVIRONMENT_STEPS, (self.steps * self.environments.count() as u64) as f64),

@@ -12,7 +12,8 @@ use crate::contrastive::metric;
 /// Draws the figures into a folder.
 pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
     let mut drawn = Drawn::default();
-    drawn.save(&chart(report, "Success at any time", "share of episodes", metric::SUCCESS), folder, "success")?;
+    let label = "share of episodes, actions drawn from the policy";
+    drawn.save(&chart(report, "Success at any time", label, metric::SAMPLED_SUCCESS), folder, "success")?;
     drawn.save(
         &chart(report, "Time at the goal", "steps of an episode", metric::TIME_AT_GOAL),
         folder,

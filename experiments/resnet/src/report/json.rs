@@ -25,14 +25,16 @@ struct JsonArm {
     /// With its depth where depths are compared.
     name: String,
     seed: u64,
-    /// Means of the last evaluations.
+    /// Means of the last evaluations: with the policy's mean action, and with drawn ones.
     success_any: f64,
+    success_any_sampled: f64,
     time_at_goal: f64,
     final_distance: f64,
     failures: f64,
     difference_to_baseline: Option<f64>,
     /// Against updates.
     success_curve: Vec<(f64, f64)>,
+    success_sampled_curve: Vec<(f64, f64)>,
     time_at_goal_curve: Vec<(f64, f64)>,
     environment_steps: f64,
     stream_growth: f64,
@@ -73,11 +75,13 @@ fn arm(report: &Report, run: &RunLogs) -> JsonArm {
         name: run.arm.clone(),
         seed: run.seed,
         success_any: late(run, metric::SUCCESS),
+        success_any_sampled: late(run, metric::SAMPLED_SUCCESS),
         time_at_goal: late(run, metric::TIME_AT_GOAL),
         final_distance: late(run, metric::FINAL_DISTANCE),
         failures: late(run, metric::FAILURES),
-        difference_to_baseline: baseline.map(|b| late(run, metric::SUCCESS) - late(b, metric::SUCCESS)),
+        difference_to_baseline: baseline.map(|b| late(run, metric::SAMPLED_SUCCESS) - late(b, metric::SAMPLED_SUCCESS)),
         success_curve: curve(metric::SUCCESS),
+        success_sampled_curve: curve(metric::SAMPLED_SUCCESS),
         time_at_goal_curve: curve(metric::TIME_AT_GOAL),
         environment_steps: last(run, metric::ENVIRONMENT_STEPS),
         stream_growth: last(run, metric::STREAM_GROWTH),

@@ -44,12 +44,13 @@ fn notes(report: &Report) -> Vec<String> {
     let run = &report.comparison.run;
     let mut notes = vec![
         format!(
-            "Mean of the last {LAST} evaluations of {} episodes. Success: share of episodes with a step at the goal. At goal: \
-             steps of an episode there.",
+            "Mean of the last {LAST} evaluations of {} episodes. Success: share of episodes with a step at the goal; drawn: with \
+             actions drawn from the policy as while training; mean: with its mean action, as in the paper, and so are the \
+             columns after it. At goal: steps of an episode there.",
             run.evaluation.episodes
         ),
         format!(
-            "Difference: success minus that of {} with the same seed, p from a paired t-test.",
+            "Difference: success with drawn actions minus that of {} with the same seed, p from a paired t-test.",
             report.comparison.baseline_name()
         ),
         "Growth: size of the actor's last state relative to its first. Action: mean size of the entries of the policy's mean \
@@ -69,14 +70,15 @@ fn tables(report: &Report) -> Vec<(&'static str, Table)> {
 
 fn goals(report: &Report) -> Table {
     let mut table = numbers(
-        ["arm", "success", "at goal", "final distance", "falls", "difference", "p", "environment steps"],
-        ["", "share", "steps", "m", "share", "share", "", ""],
+        ["arm", "success", "success", "at goal", "final distance", "falls", "difference", "p", "environment steps"],
+        ["", "drawn", "mean", "steps", "m", "share", "share", "", ""],
     );
     for arm in &report.runs.arms {
         let runs = report.runs.of_arm(arm);
-        let [difference, p] = difference(&report.runs, arm, 3, |run| late(run, metric::SUCCESS));
+        let [difference, p] = difference(&report.runs, arm, 3, |run| late(run, metric::SAMPLED_SUCCESS));
         table.push([
             arm.clone(),
+            over_seeds(&runs, 3, |run| late(run, metric::SAMPLED_SUCCESS)),
             over_seeds(&runs, 3, |run| late(run, metric::SUCCESS)),
             over_seeds(&runs, 1, |run| late(run, metric::TIME_AT_GOAL)),
             over_seeds(&runs, 2, |run| late(run, metric::FINAL_DISTANCE)),
