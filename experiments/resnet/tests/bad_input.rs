@@ -35,6 +35,17 @@ fn impossible_settings() {
     assert!(!path.join("runs").exists(), "nothing was made");
 }
 
+/// The ant's episodes are longer than the point's, and the preset's first experience was too short for them.
+#[test]
+fn a_task_with_longer_episodes_takes_as_much_experience_as_it_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["--set", "collection.environments=2", "--set", "evaluation.episodes=1", "--set", "model.width=8"];
+    let flags = ["train", "--arm", "ancre", "--task", "ant_u_maze", "--steps", "1", "--depth", "4", "--out", "run"];
+    PROGRAM.succeeds(folder.path(), &[&flags[..], &small].concat());
+    let config = std::fs::read_to_string(folder.path().join("run/config.toml")).unwrap();
+    assert!(config.contains("prefill = 1001"), "{config}");
+}
+
 #[test]
 fn what_is_no_run_and_places_that_are_taken() {
     let folder = tempfile::tempdir().unwrap();

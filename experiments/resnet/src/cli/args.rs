@@ -116,6 +116,15 @@ impl RunFlags for RunArgs {
 
     fn lay(&self, layers: &mut Layers<Settings>) -> Result<()> {
         layers.set_if("--task", "task.name", self.task.as_ref())?;
+        // Batches come from windows of an episode's length, which differs between tasks. A name that is none is refused later.
+        if self.task.is_some()
+            && let Ok(task) = layers.settings().task()
+        {
+            let least = task.spec().episode_steps as usize + 1;
+            let collection = layers.settings().collection.clone();
+            layers.set("--task", "collection.prefill", collection.prefill.max(least))?;
+            layers.set("--task", "collection.replay", collection.replay.max(least))?;
+        }
         layers.set_if("--depth", "model.depth", self.depth)?;
         layers.set_if("--width", "model.width", self.width)?;
         Ok(())
