@@ -82,7 +82,7 @@ pub struct CompareArgs<R: RunFlags> {
     /// The arms; none are those of a file or a directory, or the usual ones.
     #[arg(long, value_delimiter = ',', value_name = "ARMS", help = arms_help::<R>())]
     pub arms: Vec<Arm>,
-    /// Depths to make every arm at, separated by commas [default: that of the preset]
+    /// Depths to make every arm at, separated by commas, in place of the one of the settings [default: that one]
     #[arg(long, value_delimiter = ',', value_name = "DEPTHS")]
     pub depths: Vec<usize>,
     /// Number of seeds, from --seed on [default: 1]

@@ -80,6 +80,14 @@ impl<S: RunSettings> Comparison<S> {
         Variant { arm: self.baseline().clone(), depth: variant.depth }
     }
 
+    /// The depths that are made, for a heading: `12`, or `16, 64`.
+    pub fn depth_names(&self) -> String {
+        match self.depths.as_slice() {
+            [] => self.run.depth().to_string(),
+            depths => depths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        }
+    }
+
     /// The settings of one run.
     pub fn settings(&self, variant: &Variant, seed: u64) -> S {
         let settings = self.run.with_arm_and_seed(&variant.arm, seed);
@@ -242,9 +250,11 @@ fn step<E: Experiment>(run: &mut UnderWay<E>) -> Result<Option<String>> {
     match run.step() {
         Ok(()) => Ok(None),
         // One arm that diverges at a learning rate is a result; the others go on.
-        Err(error @ (TrainError::NonFiniteLoss { .. } | TrainError::NonFiniteGradient { .. })) => {
-            Ok(Some(error.to_string()))
-        }
+        Err(
+            error @ (TrainError::NonFiniteLoss { .. }
+            | TrainError::NonFiniteGradient { .. }
+            | TrainError::Diverged { .. }),
+        ) => Ok(Some(error.to_string())),
         Err(error) => {
             let (arm, seed) = (run.settings.arm(), run.settings.seed());
             Err(Error::from(error).context(format!("arm {arm}, seed {seed}")))

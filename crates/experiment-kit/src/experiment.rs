@@ -22,6 +22,12 @@ pub trait Connected<B: Backend>: Module<B> {
     /// The connections between the blocks.
     fn connections(&self) -> &Connections<B>;
 
+    /// All connections of the model, where it has more than one set; the first are those of
+    /// [`connections`](Self::connections).
+    fn all_connections(&self) -> Vec<&Connections<B>> {
+        vec![self.connections()]
+    }
+
     /// The model with other connections of the same depth.
     #[must_use]
     fn with_connections(self, connections: Connections<B>) -> Self;

@@ -6,8 +6,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use plotting::{
-    BarChart, Bars, ColorMap, Figure, HeatMap, LineChart, Panel, Reference, Saved, Scale, Series, Spread, Table, bytes,
-    duration, mean_sd, si, signed,
+    BarChart, Bars, ColorMap, Figure, HeatMap, LineChart, Mark, Panel, Reference, Saved, Scale, ScenePanel,
+    ScenePanels, Series, Spread, Table, arm_color, bytes, duration, mean_sd, si, signed,
 };
 
 const SYNTHETIC: &str = "synthetic data for looking at the style, not a measurement";
@@ -30,6 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     show(signed_map().save(&out, "signed")?);
     show(bars().save(&out, "bars")?);
     show(many_bars().save(&out, "bars-many")?);
+    show(ways().save(&out, "scenes")?);
+    show(pendulum().save(&out, "scenes-side")?);
     println!("{}", table().to_text());
     println!("{}", table().to_markdown());
     Ok(())
@@ -205,6 +207,56 @@ fn many_bars() -> BarChart {
         .groups(1..=24)
         .bars(Bars::new("cascade", values()))
         .bars(Bars::new("ANCRe", values()))
+}
+
+fn ways() -> ScenePanels {
+    let mut random = Noise(17);
+    let mut figure = ScenePanels::new("Ways through a maze, seen from above")
+        .subtitle(SYNTHETIC)
+        .x_label("x, m")
+        .y_label("y, m")
+        .panels_a_row(3);
+    for (seed, (arm, _)) in ARMS.iter().cycle().take(6).enumerate() {
+        let mut panel = ScenePanel::new(format!("{arm}, seed {seed}"));
+        for i in 0..25 {
+            let (row, column) = (i / 5, i % 5);
+            if row % 4 == 0 || column % 4 == 0 || (row, column) == (2, 2) {
+                let centre = (4.0 * f64::from(row), 4.0 * f64::from(column));
+                panel = panel.mark(Mark::block(centre, (2.0, 2.0)).name("wall"));
+            }
+        }
+        let mut way = vec![(4.0, 4.0)];
+        for i in 0..300 {
+            let (x, y) = if i < 150 { (0.054, 0.0) } else { (0.0, 0.054) };
+            let (at_x, at_y): (f64, f64) = way[i];
+            way.push((at_x + x + 0.2 * random.next(), at_y + y + 0.2 * random.next()));
+        }
+        let path = Mark::path(way);
+        let path =
+            if seed < 3 { path.fading().name("path") } else { path.color_map(ColorMap::Viridis).name("by time") };
+        let goal = Mark::circle((12.0, 12.0), 0.5).name("goal");
+        panel = panel.mark(goal).mark(path).mark(Mark::disc((4.0, 4.0), 0.3).name("start"));
+        figure = figure.panel(panel);
+    }
+    figure
+}
+
+fn pendulum() -> ScenePanels {
+    let figure = ScenePanels::new("A cart with a pendulum, seen from the side")
+        .subtitle(SYNTHETIC)
+        .x_label("x, m")
+        .y_label("z, m")
+        .panels_a_row(6);
+    (0..6).map(|i| f64::from(i) * 0.4).fold(figure, |figure, time| {
+        let (x, angle) = (0.3 * time, 0.8 * (2.5 * time).cos());
+        let tip = (x + angle.sin(), 0.4 + angle.cos());
+        let panel = ScenePanel::new(format!("{time:.1} s"))
+            .mark(Mark::ground(0.0).name("ground"))
+            .mark(Mark::block((x, 0.3), (0.3, 0.1)).name("cart"))
+            .mark(Mark::capsule((x, 0.4), tip, 0.06).color(arm_color(1)).name("rod"))
+            .mark(Mark::disc(tip, 0.12).name("weight"));
+        figure.panel(panel.view((x - 1.1, x + 1.1), (-0.2, 1.7)))
+    })
 }
 
 fn table() -> Table {

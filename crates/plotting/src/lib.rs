@@ -1,11 +1,12 @@
 //! Figures and tables of a study in one house style.
 //!
 //! Runs are compared by looking: loss against steps for every arm, a matrix of learned connections, a table with spreads
-//! over seeds. This crate draws [`LineChart`]s, [`HeatMap`]s and [`BarChart`]s with plotters and writes each as PNG and
-//! SVG from one drawing, so that all figures share colours, type and margins, and an arm looks the same in each of
-//! them. Fonts are embedded: a machine without any font, or display, draws the same bytes. Data that an axis cannot show
-//! (not finite, or not positive on a log axis) is left out and reported in [`Saved::warnings`]; it never stops a run
-//! that has just trained for hours. A [`Table`] is written for the terminal, as Markdown and as CSV.
+//! over seeds. This crate draws [`LineChart`]s, [`HeatMap`]s, [`BarChart`]s and [`ScenePanels`] with plotters and
+//! writes each as PNG and SVG from one drawing, so that all figures share colours, type and margins, and an arm looks
+//! the same in each of them. Fonts are embedded: a machine without any font, or display, draws the same bytes. Data
+//! that an axis cannot show (not finite, or not positive on a log axis) is left out and reported in
+//! [`Saved::warnings`]; it never stops a run that has just trained for hours. A [`Table`] is written for the terminal,
+//! as Markdown and as CSV.
 //!
 //! ```
 //! use plotting::{Figure, LineChart, Scale, Series};
@@ -37,6 +38,7 @@ mod heat_map;
 mod legend;
 mod line_chart;
 mod numbers;
+mod scene_panels;
 mod series;
 mod spans;
 mod style;
@@ -51,6 +53,7 @@ pub use figure::{Figure, Saved};
 pub use heat_map::{HeatMap, Panel};
 pub use line_chart::LineChart;
 pub use numbers::{bytes, duration, fixed, mean, mean_sd, percent, sample_sd, si, signed, significant};
+pub use scene_panels::{Mark, ScenePanel, ScenePanels};
 pub use series::{Reference, Series, Spread};
 pub use style::{ARM_COLORS, Color, Dash, Legend, Marker, Scale, arm_color, arm_dash, arm_marker};
 pub use table::{Align, Table};

@@ -3,8 +3,8 @@
 use std::fs;
 
 use plotting::{
-    BarChart, Bars, ColorMap, Dash, Figure, HeatMap, Legend, LineChart, Marker, Panel, PlotError, Reference, Scale,
-    Series,
+    BarChart, Bars, ColorMap, Dash, Figure, HeatMap, Legend, LineChart, Mark, Marker, Panel, PlotError, Reference,
+    Scale, ScenePanel, ScenePanels, Series,
 };
 use proptest::prelude::*;
 
@@ -321,6 +321,27 @@ prop_compose! {
     }
 }
 
+fn mark() -> impl Strategy<Value = Mark> {
+    let point = || (wild(), wild());
+    let path = prop::collection::vec(point(), 0..20);
+    (0..6, point(), point(), wild(), path, 0..3, name()).prop_map(|(kind, a, b, size, path, course, name)| {
+        let mark = match kind {
+            0 => Mark::block(a, b),
+            1 => Mark::disc(a, size),
+            2 => Mark::circle(a, size),
+            3 => Mark::capsule(a, b, size),
+            4 => Mark::ground(size),
+            _ => Mark::path(path),
+        };
+        let mark = mark.name(name);
+        match course {
+            0 => mark,
+            1 => mark.fading(),
+            _ => mark.color_map(ColorMap::Viridis),
+        }
+    })
+}
+
 fn holds(result: Result<String, PlotError>) -> Result<(), TestCaseError> {
     match result {
         Ok(svg) => {
@@ -383,6 +404,31 @@ proptest! {
             chart = chart.bars(Bars::new(name, values[..count].to_vec()).errors(errors[..count].to_vec()));
         }
         holds(chart.svg())?;
+    }
+
+    #[test]
+    fn no_data_makes_scenes_panic(
+        title in name(),
+        panels in prop::collection::vec(
+            (name(), prop::collection::vec(mark(), 0..8), prop::option::of((wild(), wild(), wild(), wild()))),
+            0..6,
+        ),
+        a_row in prop::option::of(0..10_usize),
+    ) {
+        let mut figure = ScenePanels::new(title.clone()).subtitle(title.clone()).x_label(title.clone()).y_label(title);
+        if let Some(a_row) = a_row {
+            figure = figure.panels_a_row(a_row);
+        }
+        for (name, marks, view) in panels {
+            let mut panel = marks.into_iter().fold(ScenePanel::new(name), ScenePanel::mark);
+            if let Some((left, right, low, high)) = view {
+                panel = panel.view((left, right), (low, high));
+            }
+            figure = figure.panel(panel);
+        }
+        let svg = figure.svg();
+        prop_assert!(!matches!(svg, Err(PlotError::Size { .. })), "its size is its own affair: {svg:?}");
+        holds(svg)?;
     }
 }
 

@@ -258,12 +258,13 @@ where
         values
     }
 
-    fn after_update(&mut self, model: &Dit<B>, _step: usize) {
+    fn after_update(&mut self, model: &Dit<B>, _step: usize) -> Result<(), TrainError> {
         self.average.update(model);
+        Ok(())
     }
 
-    fn state(&self) -> TaskState {
-        TaskState { tensors: self.average.export(), ..TaskState::default() }
+    fn state(&self) -> Result<TaskState, TrainError> {
+        Ok(TaskState { tensors: self.average.export(), ..TaskState::default() })
     }
 
     fn restore(&mut self, state: TaskState) -> Result<(), TrainError> {

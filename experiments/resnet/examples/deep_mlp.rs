@@ -1,11 +1,16 @@
 //! Steps and seconds to the target loss of every arm at every learning rate and temperature, from comparisons of classifiers
-//! as `recipes/deep-mlp.sh` makes them; then each arm at its best, which is where all seeds get there in the fewest steps.
+//! as `recipes/deep-mlp.sh` makes them:
 //!
-//!     cargo run -p experiments-resnet --example deep_mlp -- runs/deep-mlp/lr*
+//!     cargo run -p experiments-resnet --example deep_mlp -- runs/deep-mlp/tune-*           # every cell
+//!     cargo run -p experiments-resnet --example deep_mlp -- --best runs/deep-mlp/tune-*    # flags of each arm's best cell
+//!     cargo run -p experiments-resnet --example deep_mlp -- --paired runs/deep-mlp/test*   # the arms against the cascade
+//!
+//! The best cell of an arm is where all seeds get there in the fewest steps. Cells are to be chosen on other seeds than they are
+//! compared on.
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use command_line::{Failure, say};
 use experiment_kit::{
     compare::{self, Comparison},
@@ -21,8 +26,8 @@ use plotting::{Table, mean, significant};
 /// Arm, learning rate, temperature (none for arms without one).
 type Key = (String, String, String);
 
-/// The runs of a cell: seed, steps to the target if it is reached, seconds of a step.
-type Cell = Vec<(u64, Option<f64>, f64)>;
+/// The runs of a cell by seed: steps to the target if it is reached, seconds of a step.
+type Cell = BTreeMap<u64, (Option<f64>, f64)>;
 
 fn gather(directories: &[PathBuf]) -> Result<BTreeMap<Key, Cell>> {
     let mut cells = BTreeMap::<Key, Cell>::new();
@@ -35,29 +40,25 @@ fn gather(directories: &[PathBuf]) -> Result<BTreeMap<Key, Cell>> {
             let tau = if variant.arm.uses_tau() { settings.model.tau.to_string() } else { "-".to_owned() };
             let cell = cells.entry((name.clone(), settings.training.lr.to_string(), tau)).or_default();
             for run in runs.of_arm(name) {
-                let steps = first_reach(&run.curve(metric::TRAINING_LOSS), settings.evaluation.target_loss);
-                cell.push((run.seed, steps, run.step_seconds));
+                let reached = first_reach(&run.curve(metric::TRAINING_LOSS), settings.evaluation.target_loss);
+                cell.insert(run.seed, (reached.filter(|_| !run.has_diverged()), run.step_seconds));
             }
         }
     }
     Ok(cells)
 }
 
-fn all_get_there(cell: &Cell) -> bool {
-    cell.iter().all(|(_, steps, _)| steps.is_some())
-}
-
 fn steps(cell: &Cell) -> Vec<f64> {
-    cell.iter().filter_map(|(_, steps, _)| *steps).collect()
+    cell.values().filter_map(|(steps, _)| *steps).collect()
 }
 
 fn seconds(cell: &Cell) -> Vec<f64> {
-    cell.iter().filter_map(|(_, steps, step)| Some((*steps)? * step)).collect()
+    cell.values().filter_map(|(steps, step)| Some((*steps)? * step)).collect()
 }
 
 fn every(cells: &BTreeMap<Key, Cell>) -> Table {
-    let mut table =
-        numbers(["arm", "lr", "tau", "reached", "to target", "to target"], ["", "", "", "seeds", "steps", "seconds"]);
+    let columns = ["arm", "lr", "tau", "reached", "to target", "to target"];
+    let mut table = numbers(columns, ["", "", "", "seeds", "steps", "seconds"]);
     for ((arm, lr, tau), cell) in cells {
         table.push([
             arm.clone(),
@@ -71,42 +72,63 @@ fn every(cells: &BTreeMap<Key, Cell>) -> Table {
     table
 }
 
-fn best(cells: &BTreeMap<Key, Cell>) -> Table {
+/// The cell of each arm where all seeds reach the target in the fewest steps.
+fn best(cells: &BTreeMap<Key, Cell>) -> BTreeMap<&str, (&Key, &Cell)> {
     let mut best = BTreeMap::<&str, (&Key, &Cell)>::new();
-    for (key, cell) in cells.iter().filter(|(_, cell)| all_get_there(cell)) {
+    for (key, cell) in cells.iter().filter(|(_, cell)| steps(cell).len() == cell.len()) {
         let faster = |other: &Cell| mean(&steps(cell)) < mean(&steps(other));
         if best.get(key.0.as_str()).is_none_or(|(_, other)| faster(other)) {
             best.insert(&key.0, (key, cell));
         }
     }
-    let columns = ["arm", "lr", "tau", "to target", "to target", "steps less the cascade's", "p"];
-    let mut table = numbers(columns, ["", "", "", "steps", "seconds", "", ""]);
-    let baseline = best.get("cascade").map(|(_, cell)| steps(cell)).unwrap_or_default();
-    for (arm, (key, cell)) in best {
-        let apart = paired_difference(&steps(cell), &baseline);
-        let known = arm != "cascade" && apart.pairs == cell.len();
+    best
+}
+
+/// Every cell beside the cascade, paired over the seeds that both have; a seed that does not reach the target is left out.
+fn paired(cells: &BTreeMap<Key, Cell>) -> Result<Table> {
+    let baseline = cells.iter().find(|((arm, ..), _)| arm == "cascade").map(|(_, cell)| cell);
+    let Some(baseline) = baseline else { bail!("there is no cascade to compare with") };
+    let columns = ["arm", "lr", "tau", "reached", "to target", "to target", "steps less the cascade's", "p"];
+    let mut table = numbers(columns, ["", "", "", "seeds", "steps", "seconds", "", ""]);
+    for ((arm, lr, tau), cell) in cells {
+        let at = |cell: &Cell, seed: &u64| cell.get(seed).and_then(|(steps, _)| *steps).unwrap_or(f64::NAN);
+        let pairs = |of: &Cell| cell.keys().map(|seed| at(of, seed)).collect::<Vec<f64>>();
+        let apart = paired_difference(&pairs(cell), &pairs(baseline));
+        let known = arm != "cascade" && apart.pairs > 1;
         table.push([
-            arm.to_owned(),
-            key.1.clone(),
-            key.2.clone(),
+            arm.clone(),
+            lr.clone(),
+            tau.clone(),
+            format!("{} of {}", steps(cell).len(), cell.len()),
             summary(&steps(cell), 0),
             summary(&seconds(cell), 2),
             if known { format!("{:+.0} ± {:.0}", apart.mean, apart.sd) } else { "-".to_owned() },
             apart.p_value.filter(|_| known).map_or_else(|| "-".to_owned(), |p| significant(p, 2)),
         ]);
     }
-    table
+    Ok(table)
 }
 
 fn run() -> Result<(), Failure> {
-    let directories: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    if directories.is_empty() {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mode = arguments.first().filter(|first| first.starts_with("--")).cloned();
+    arguments.drain(..usize::from(mode.is_some()));
+    if arguments.is_empty() {
         return Err(Failure::Usage(anyhow::anyhow!("give the directories of comparisons")));
     }
+    let directories: Vec<PathBuf> = arguments.into_iter().map(PathBuf::from).collect();
     let cells = gather(&directories)?;
-    say(every(&cells).to_text());
-    say("Each arm at its best:");
-    say(best(&cells).to_text());
+    match mode.as_deref() {
+        None => say(every(&cells).to_text()),
+        Some("--best") => {
+            for (arm, (key, _)) in best(&cells) {
+                let tau = if key.2 == "-" { String::new() } else { format!(" --tau {}", key.2) };
+                say(format!("--arms={arm} --lr {}{tau}", key.1));
+            }
+        }
+        Some("--paired") => say(paired(&cells)?.to_text()),
+        Some(other) => return Err(Failure::Usage(anyhow::anyhow!("{other} is not known: --best or --paired"))),
+    }
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 //! trains networks of 16 and 64 layers, and image classification.
 //!
 //! [`model`] has the networks, [`contrastive`] the agent, its losses and the task that the training loop is given,
-//! [`presets`] the settings that runs begin from, [`report`] the tables and figures of a comparison, and [`cli`] the
+//! [`presets`] the settings that runs begin from, [`report`] the tables and figures of a comparison, [`rollouts`]
+//! pictures of episodes, and [`cli`] the
 //! program. [`classify`] is the same for image classification. Physics, tasks and replay are crates of their own (`spring-physics`, `goal-tasks`, `hindsight-replay`).
 
 pub mod classify;
@@ -11,4 +12,5 @@ pub mod contrastive;
 pub mod model;
 pub mod presets;
 pub mod report;
+pub mod rollouts;
 pub mod run;

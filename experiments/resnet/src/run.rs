@@ -10,9 +10,21 @@ use experiment_kit::{
 };
 use fused_ops::FusedOps;
 use hindsight_replay::ReplayShape;
-use training::{memory::MemoryEstimate, parameters};
+use plotting::Figure;
+use training::{memory::MemoryEstimate, parameters, run_directory::RunPaths};
 
-use crate::contrastive::{Agent, ContrastiveRl, settings::Settings};
+use crate::{
+    contrastive::{Agent, ContrastiveRl, settings::Settings},
+    rollouts,
+};
+
+/// The pictures in a run's figures.
+pub const FROM_ABOVE: &str = "episodes";
+/// Likewise, of agents that have bodies.
+pub const SIDE: &str = "episode-side";
+/// Episodes in a picture, and frames of one.
+const EPISODES: u64 = 6;
+const FRAMES: usize = 12;
 
 /// This program.
 pub const PROGRAM: Program = Program { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
@@ -53,8 +65,22 @@ where
         bail!("{} cannot be begun from: agents start from their seed", file.display())
     }
 
-    /// Tells what each block of the actor does.
-    fn finished(&self, _: &Settings, _: &Path, agent: &Agent<B>, task: &ContrastiveRl<B>) -> Result<Ended> {
+    /// Tells what each block of the actor does, and leaves pictures of episodes.
+    fn finished(&self, settings: &Settings, path: &Path, agent: &Agent<B>, task: &ContrastiveRl<B>) -> Result<Ended> {
+        let records = task.episodes(agent, EPISODES)?;
+        let titles: Vec<String> = (1..=records.len()).map(|i| format!("episode {i}")).collect();
+        let subtitle = format!(
+            "{}: {} of depth {}, {} updates; the policy's mean action",
+            task.evaluated_on(),
+            settings.model.arm,
+            settings.model.depth,
+            settings.training.steps
+        );
+        let folder = RunPaths::new(path).figures();
+        rollouts::maze_from_above(&records, &titles, "Episodes from above", &subtitle).save(&folder, FROM_ABOVE)?;
+        if let Some(first) = records.first().filter(|record| !record.bodies.is_empty()) {
+            rollouts::side_view(first, FRAMES, "An episode from the side", &subtitle).save(&folder, SIDE)?;
+        }
         Ok(Ended::Done(serde_json::json!({ "block_drop": task.block_drop(agent) })))
     }
 

@@ -18,6 +18,15 @@ fn impossible_settings() {
     refused(path, &["--depth", "15"], 2, &["depth = 15", "12", "16"]);
     refused(path, &["--depths", "16,30"], 2, &["depth = 30", "28", "32"]);
     refused(path, &["--width", "1"], 2, &["width = 1"]);
+    // Sizes whose products fit no number.
+    refused(path, &["--width", "10000000000"], 2, &["width = 10000000000"]);
+    refused(path, &["--depth", "4000000000000000000"], 2, &["depth = 4000000000000000000"]);
+    refused(path, &["--batch", "1000000000000"], 2, &["batch"]);
+    refused(path, &["--set", "evaluation.episodes=1000000000000"], 2, &["episodes"]);
+    refused(path, &["--set", "collection.updates=4000000000000000000"], 2, &["updates"]);
+    refused(path, &["classify", "--width", "10000000000"], 2, &["width = 10000000000"]);
+    refused(path, &["classify", "--network", "conv", "--depth", "6000000000002"], 2, &["depth = 6000000000002"]);
+    refused(path, &["classify", "--set", "model.size=4000000000"], 2, &["size"]);
     refused(path, &["--task", "point_bigmaze"], 2, &["point_bigmaze", "point_big_maze"]);
     refused(path, &["--task", "arm_push_hard"], 2, &["arm_push_hard", "MuJoCo"]);
     refused(path, &["--set", "task.evaluate_on=ant_u_maze"], 2, &["ant_u_maze", "point_big_maze"]);
@@ -30,7 +39,7 @@ fn impossible_settings() {
     refused(path, &["--arms", "0:9"], 2, &["0:9", "4"]);
     refused(path, &["--tau", "0"], 2, &["tau = 0"]);
     refused(path, &["--preset", "cup"], 2, &["cup", "cpu"]);
-    refused(path, &["--set", "collection.environments=100000000"], 2, &["memory"]);
+    refused(path, &["--set", "collection.environments=10000000"], 2, &["memory"]);
     refused(path, &["train", "--init-from", "x.safetensors"], 2, &["init-from"]);
     assert!(!path.join("runs").exists(), "nothing was made");
 }

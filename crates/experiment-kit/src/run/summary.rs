@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use training::run_directory::atomic_write;
 
-use crate::RunSettings;
+use crate::{Connected, RunSettings};
 
 /// What an arm's run leaves besides its logs: `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,9 +26,9 @@ pub struct ArmSummary {
     pub data: String,
     /// Parameters of the model without its connections.
     pub parameters: u64,
-    /// Parameters of the connections that are trained.
+    /// Parameters of the connections that are trained, over all sets that the model has.
     pub connection_parameters: usize,
-    /// Final coefficients, one row a layer.
+    /// Final coefficients of the first set, one row a layer.
     pub coefficients: Vec<Vec<f64>>,
     /// Entropy in nats of each softmax that has a choice; none for arms without a softmax.
     pub entropies: Option<Vec<f64>>,
@@ -57,19 +57,22 @@ impl ArmSummary {
     pub fn new<B: FusedOps>(
         settings: &impl RunSettings,
         data: &str,
-        connections: &Connections<B>,
+        model: &impl Connected<B>,
         peak_memory_bytes: Option<u64>,
         diverged: Option<String>,
     ) -> Result<Self> {
+        let connections = model.connections();
         // They are finite but for a run that diverged, of which there is nothing to show.
         let rows = connections.coefficients().map(|c| c.rows().map(<[f64]>::to_vec).collect());
-        let config = ConnectionsConfig::new(connections.depth()).with_arm(connections.arm().clone());
+        let trained =
+            |set: &Connections<B>| ConnectionsConfig::new(set.depth()).with_arm(set.arm().clone()).trained_parameters();
+        let counts: Vec<usize> = model.all_connections().into_iter().map(trained).collect::<Result<_, _>>()?;
         Ok(Self {
             arm: settings.arm().to_string(),
             seed: settings.seed(),
             data: data.to_owned(),
             parameters: settings.parameters(),
-            connection_parameters: config.trained_parameters()?,
+            connection_parameters: counts.iter().sum(),
             entropies: connections.entropies(),
             coefficients: rows.unwrap_or_default(),
             peak_memory_bytes,

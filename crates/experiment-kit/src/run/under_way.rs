@@ -11,7 +11,7 @@ use training::{
 };
 
 use super::{ArmSummary, RunTrainer, Start, StepMemory, begin};
-use crate::{Connected, Ended, Experiment, RunSettings};
+use crate::{Ended, Experiment, RunSettings};
 
 /// A run under way.
 pub(crate) struct UnderWay<E: Experiment> {
@@ -58,7 +58,7 @@ impl<E: Experiment> UnderWay<E> {
             },
         };
         let data = experiment.data_fingerprint();
-        let summary = ArmSummary::new(&self.settings, &data, finished.model.connections(), peak, diverged)?;
+        let summary = ArmSummary::new(&self.settings, &data, &finished.model, peak, diverged)?;
         ArmSummary { extra, ..summary }.write(&self.path)?;
         Ok(RunEnd::Finished)
     }

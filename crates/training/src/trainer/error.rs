@@ -71,6 +71,14 @@ pub enum TrainError {
         /// The newest checkpoint.
         kept: Option<PathBuf>,
     },
+    /// What the model gives can no longer be used: the task says why.
+    #[error("{reason}, so the run stops after step {step}. Try a lower learning rate, a longer warm-up or clipping")]
+    Diverged {
+        /// How many updates had been made.
+        step: usize,
+        /// What is no number any more.
+        reason: String,
+    },
     /// All steps have been made.
     #[error("the run has made all its {steps} steps")]
     Finished {

@@ -230,7 +230,7 @@ where
             return Ok(self.checkpoints.newest());
         }
         self.metrics.sync()?;
-        let TaskState { extra, tensors } = self.task.state();
+        let TaskState { extra, tensors } = self.task.state()?;
         let checkpoint = Checkpoint {
             header: CheckpointHeader {
                 format_version: FORMAT_VERSION,

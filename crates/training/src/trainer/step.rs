@@ -98,7 +98,7 @@ where
         self.tokens_seen = self.tokens_seen.saturating_add(tokens);
         self.skipped = self.skipped.saturating_add(skipped as u64);
         if let Some(model) = &self.model {
-            self.task.after_update(model, number);
+            self.task.after_update(model, number)?;
         }
         let seconds = started.elapsed().as_secs_f64();
         self.since_timing.add(tokens, seconds);

@@ -50,14 +50,22 @@ pub trait Task<B: AutodiffBackend, M: AutodiffModule<B>>: Sync {
         Vec::new()
     }
 
-    /// Called after each update with the new model; for a moving average of the weights, say.
-    fn after_update(&mut self, model: &M, step: usize) {
+    /// Called after each update with the new model; for a moving average of the weights, or to act in the world.
+    ///
+    /// # Errors
+    /// If that fails; the run then stops without a checkpoint of this step. [`TrainError::Diverged`] is for what a model
+    /// that has diverged makes impossible.
+    fn after_update(&mut self, model: &M, step: usize) -> Result<(), TrainError> {
         let _ = (model, step);
+        Ok(())
     }
 
     /// What the task itself has to remember from step to step, for the checkpoint. Most need nothing.
-    fn state(&self) -> TaskState {
-        TaskState::default()
+    ///
+    /// # Errors
+    /// If it cannot be written down; no checkpoint is then stored.
+    fn state(&self) -> Result<TaskState, TrainError> {
+        Ok(TaskState::default())
     }
 
     /// Takes up the state that [`state`](Self::state) gave.

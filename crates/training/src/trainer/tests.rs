@@ -128,14 +128,15 @@ impl Task<B, Network<B>> for Product {
         vec![("head_norm".into(), gradients::norm_where(model, gradients, |name| name.starts_with("layers.1")))]
     }
 
-    fn after_update(&mut self, model: &Network<B>, _step: usize) {
+    fn after_update(&mut self, model: &Network<B>, _step: usize) -> Result<(), TrainError> {
         let bias = model.layers[1].bias.as_ref().unwrap().val().into_scalar();
         self.average = 0.9 * self.average + 0.1 * bias;
+        Ok(())
     }
 
-    fn state(&self) -> TaskState {
+    fn state(&self) -> Result<TaskState, TrainError> {
         let tensor = NamedTensor { name: "average".into(), data: TensorData::new(vec![self.average], [1]) };
-        TaskState { extra: json!({ "note": "kept" }), tensors: vec![tensor] }
+        Ok(TaskState { extra: json!({ "note": "kept" }), tensors: vec![tensor] })
     }
 
     fn restore(&mut self, state: TaskState) -> Result<(), TrainError> {

@@ -47,7 +47,11 @@ fn scale(report: &Report) -> String {
     let run = &report.comparison.run;
     format!(
         "{}, {} blocks, width {}, {} steps of {} images",
-        run.data.images, run.model.layers, run.model.width, run.training.steps, run.data.batch
+        run.data.images,
+        report.comparison.depth_names(),
+        run.model.width,
+        run.training.steps,
+        run.data.batch
     )
 }
 

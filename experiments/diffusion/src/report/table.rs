@@ -30,7 +30,7 @@ fn heading(report: &Report) -> String {
         run.data.images,
         run.training.steps,
         run.data.batch,
-        run.model.layers,
+        report.comparison.depth_names(),
         run.model.width,
         seeds(&report.comparison)
     )

@@ -24,7 +24,11 @@ fn scale(report: &Report) -> String {
     let run = &report.comparison.run;
     format!(
         "{} layers, width {}, {} steps of {} x {} tokens",
-        run.model.layers, run.model.width, run.training.steps, run.data.batch, run.data.context
+        report.comparison.depth_names(),
+        run.model.width,
+        run.training.steps,
+        run.data.batch,
+        run.data.context
     )
 }
 

@@ -30,7 +30,7 @@ fn heading(report: &Report) -> String {
         run.training.steps,
         run.data.batch,
         run.data.context,
-        run.model.layers,
+        report.comparison.depth_names(),
         run.model.width,
         seeds(&report.comparison)
     )

@@ -17,6 +17,7 @@ use serde::Serialize;
 use training::run_directory::RunPaths;
 
 use super::{Settings, metric};
+use crate::model::Network;
 
 /// A comparison whose runs are all finished.
 pub struct Report {
@@ -84,13 +85,15 @@ impl Report {
 
     fn scale(&self) -> String {
         let run = &self.comparison.run;
-        let depth = match self.comparison.depths.as_slice() {
-            [] => format!("depth {}, ", run.model.depth),
-            _ => String::new(),
-        };
         format!(
-            "{}, {} of {depth}width {}, {} steps of {} images at a learning rate of {}",
-            run.data.images, run.model.network, run.model.width, run.training.steps, run.data.batch, run.training.lr
+            "{}, {} of depth {}, width {}, {} steps of {} images at a learning rate of {}",
+            run.data.images,
+            run.model.network,
+            self.comparison.depth_names(),
+            run.model.width,
+            run.training.steps,
+            run.data.batch,
+            run.training.lr
         )
     }
 
@@ -144,7 +147,11 @@ impl Report {
         table
     }
 
+    /// None for a run that diverged, whatever it reached before.
     fn steps_to_target(&self, run: &RunLogs) -> Option<f64> {
+        if run.has_diverged() {
+            return None;
+        }
         first_reach(&run.curve(metric::TRAINING_LOSS), self.comparison.run.evaluation.target_loss)
     }
 
@@ -160,7 +167,8 @@ impl Report {
             .y_label("nats")
             .y_scale(Scale::Log);
         drawn.save(&with_arms(chart, &self.runs, metric::TRAINING_LOSS), folder, "training-loss")?;
-        if let Some((figure, warning)) = connections_map(&self.runs, &self.scale()) {
+        let part = if self.comparison.run.model.network == Network::Mlp { "" } else { "first stage; " };
+        if let Some((figure, warning)) = connections_map(&self.runs, &format!("{part}{}", self.scale())) {
             drawn.save(&figure, folder, "connections")?;
             drawn.warnings.extend(warning);
         }

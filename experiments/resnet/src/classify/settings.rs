@@ -123,6 +123,9 @@ impl Settings {
     pub fn validate(&self) -> Result<(), SettingsError> {
         checks::seed(self.seed)?;
         checks::positive("data", &[("batch", self.data.batch), ("micro_batch", self.data.micro_batch)])?;
+        checks::at_most("data.", &[("batch", self.data.batch)], 1 << 24)?;
+        let NetworkConfig { size, channels, classes, .. } = self.model;
+        checks::at_most("model.", &[("size", size), ("channels", channels), ("classes", classes)], 1 << 16)?;
         self.model.validate()?;
         let DataSettings { batch, micro_batch, held_out, .. } = self.data;
         if !batch.is_multiple_of(micro_batch) {

@@ -181,12 +181,15 @@ where
     }
 
     fn observe(&mut self, model: &Classifier<B>, gradients: &GradientsParams, _: usize) -> Vec<(String, f64)> {
-        let connections = model.connections();
+        let connections = model.all_connections();
         let mut values = Vec::new();
-        if let Some(entropies) = connections.entropies().filter(|e| !e.is_empty()) {
+        let entropies: Vec<f64> = connections.iter().filter_map(|set| set.entropies()).flatten().collect();
+        if !entropies.is_empty() {
             values.push((metric::CONNECTION_ENTROPY.to_owned(), plotting::mean(&entropies)));
         }
-        if let Some(norm) = connections.theta_gradient_norm(gradients) {
+        let norms: Vec<f64> = connections.iter().filter_map(|set| set.theta_gradient_norm(gradients)).collect();
+        if !norms.is_empty() {
+            let norm = norms.iter().map(|norm| norm * norm).sum::<f64>().sqrt();
             values.push((metric::THETA_GRADIENT.to_owned(), norm));
         }
         values

@@ -47,13 +47,14 @@ impl TrainingProgram for ContrastiveProgram {
     fn describe(progress: &Progress, settings: &Settings, _: &()) {
         let Settings { collection, model, training, data, .. } = settings;
         let evaluated = settings.evaluation_task().map_or_else(|_| String::new(), |task| task.spec().name.clone());
-        let rounds = training.steps / collection.updates;
-        let steps = (collection.prefill + rounds * collection.unroll) * collection.environments;
+        let rounds = (training.steps / collection.updates) as f64;
+        let each = collection.prefill as f64 + rounds * collection.unroll as f64;
+        let steps = each * collection.environments as f64;
         progress.message(&format!(
             "task: {}, evaluated on {evaluated}; {} environments, {} steps of them in all",
             settings.task.name,
             collection.environments,
-            plotting::si(steps as f64)
+            plotting::si(steps)
         ));
         progress.message(&format!(
             "networks: {} layers of width {}, {} parameters; {} updates of {} transitions",

@@ -33,9 +33,10 @@ impl AgentConfig {
     /// Parameters without connections.
     pub fn parameters(&self) -> u64 {
         let Self { network, state, action, goal } = self;
-        let head = |outputs: usize| ((network.width + 1) * outputs) as u64;
-        let bodies = [state + goal, state + action, *goal].map(|inputs| network.parameters(inputs)).iter().sum::<u64>();
-        bodies + head(2 * action) + 2 * head(REPRESENTATION) + 1
+        let head = |outputs: usize| (network.width as u64).saturating_add(1).saturating_mul(outputs as u64);
+        let bodies = [state + goal, state + action, *goal].map(|inputs| network.parameters(inputs));
+        let heads = [head(2 * action), head(REPRESENTATION), head(REPRESENTATION), 1];
+        bodies.into_iter().chain(heads).fold(0, u64::saturating_add)
     }
 }
 
@@ -150,6 +151,11 @@ impl<B: FusedOps> Agent<B> {
 impl<B: Backend> Connected<B> for Agent<B> {
     fn connections(&self) -> &Connections<B> {
         &self.actor.body.connections
+    }
+
+    fn all_connections(&self) -> Vec<&Connections<B>> {
+        let Critic { state_action, goal } = &self.critic;
+        [&self.actor.body, &state_action.body, &goal.body].map(|body| &body.connections).into()
     }
 
     fn with_connections(mut self, connections: Connections<B>) -> Self {

@@ -58,7 +58,7 @@ pub enum Sampling {
     /// Independent transitions with a goal each: what a window gives, at the cost of one batch.
     Direct,
     /// As the authors' program: one window of an episode's length from every environment, all of it relabelled, shuffled
-    /// and cut into the batches of a round.
+    /// and cut into the batches of a round. A round here makes its updates first and its steps of the environments after.
     Windows,
 }
 
@@ -198,6 +198,13 @@ impl Settings {
     pub fn validate(&self) -> Result<(), SettingsError> {
         checks::seed(self.seed)?;
         self.model.validate()?;
+        let collection = &self.collection;
+        let counts = [("environments", collection.environments), ("replay", collection.replay)];
+        checks::at_most("collection.", &counts, MOST)?;
+        let counts = [("unroll", collection.unroll), ("updates", collection.updates), ("prefill", collection.prefill)];
+        checks::at_most("collection.", &counts, MOST)?;
+        checks::at_most("data.", &[("batch", self.data.batch)], MOST)?;
+        checks::at_most("evaluation.", &[("episodes", self.evaluation.episodes)], MOST)?;
         let (collection, data) = (&self.collection, &self.data);
         let (task, evaluation) = (self.task()?, self.evaluation_task()?);
         let (spec, other) = (task.spec(), evaluation.spec());
@@ -233,6 +240,9 @@ impl Settings {
         Ok(self.training.validate()?)
     }
 }
+
+/// The largest number of anything that settings count: far more than any memory holds.
+const MOST: usize = 1 << 24;
 
 /// A step has two parts, the actor's and the critic's, which may be made at the same time.
 pub const PARTS: usize = 2;

@@ -8,7 +8,7 @@ use burn::{
     tensor::{Tensor, TensorData, backend::AutodiffBackend},
 };
 use fused_ops::FusedOps;
-use goal_tasks::{EnvironmentOptions, Environments, EvaluationOptions, SharedTask, TaskError, evaluate};
+use goal_tasks::{EnvironmentOptions, Environments, EpisodeRecord, EvaluationOptions, SharedTask, TaskError, evaluate};
 use hindsight_replay::{Hindsight, Pair, Replay, ReplayShape};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
@@ -24,14 +24,14 @@ use super::{
 
 /// Names of the numbers in `metrics.jsonl`.
 pub mod metric {
-    /// Share of evaluation episodes with a step at the goal, with the policy's mean action: the paper's number.
+    /// Share of evaluation episodes with a step at the goal, with the policy's mean action, which the paper evaluates.
     pub const SUCCESS: &str = "success_any";
     /// The same with actions drawn from the policy, as while training. A point that the mean action pushes into a corner
     /// stays there; drawn actions get it out.
     pub const SAMPLED_SUCCESS: &str = "success_any_sampled";
     /// Steps of an evaluation episode at the goal, with drawn actions.
     pub const SAMPLED_TIME_AT_GOAL: &str = "time_at_goal_sampled";
-    /// Steps of an evaluation episode at the goal.
+    /// Steps of an evaluation episode at the goal, with the mean action: what the paper plots.
     pub const TIME_AT_GOAL: &str = "time_at_goal";
     /// Distance from the goal at the end of an evaluation episode, in metres.
     pub const FINAL_DISTANCE: &str = "final_distance";
@@ -79,8 +79,8 @@ pub struct ContrastiveRl<B: AutodiffBackend> {
     steps: u64,
     /// The transitions of the round under way, where they come from windows.
     round: Option<(u64, Vec<Pair>)>,
-    /// Why the environments could not go on.
-    failure: Option<String>,
+    /// The policy that the first experience is gathered with, until that is done or a checkpoint brings its own.
+    initial: Option<Agent<B::InnerBackend>>,
     /// What the losses of the last step came to.
     seen: Mutex<BTreeMap<&'static str, f64>>,
     device: B::Device,
@@ -88,6 +88,19 @@ pub struct ContrastiveRl<B: AutodiffBackend> {
 
 fn task_error(error: impl std::fmt::Display) -> TrainError {
     TrainError::task(error.to_string())
+}
+
+/// More than a snapshot of a replay has besides its numbers.
+const SNAPSHOT_HEADER: usize = 1024;
+
+/// Actions that are no numbers come from a policy that has diverged, and everything else from a fault.
+fn world_error(error: TaskError, step: usize) -> TrainError {
+    match error {
+        TaskError::Action { .. } => {
+            TrainError::Diverged { step, reason: "the policy's actions are not finite".to_owned() }
+        }
+        other => task_error(other),
+    }
 }
 
 fn matrix<B: FusedOps>(values: Vec<f32>, width: usize, device: &B::Device) -> Tensor<B, 2> {
@@ -103,7 +116,7 @@ impl<B> ContrastiveRl<B>
 where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
-    /// The task of a run that begins with `agent`, which gathers the first experience.
+    /// The task of a run that begins with `agent`, which will gather the first experience.
     ///
     /// # Errors
     /// If the environments or the replay cannot be made.
@@ -118,7 +131,7 @@ where
             goal_len: spec.goal_len,
             action_len: spec.action_len,
         };
-        let mut new = Self {
+        Ok(Self {
             settings: settings.clone(),
             evaluation_task: settings.evaluation_task().map_err(task_error)?,
             hindsight: Hindsight {
@@ -132,19 +145,24 @@ where
             replay: Replay::new(shape).map_err(task_error)?,
             steps: 0,
             round: None,
-            failure: None,
+            initial: Some(agent.valid()),
             seen: Mutex::new(BTreeMap::new()),
             device: device.clone(),
-        };
-        let policy = agent.valid();
-        for _ in 0..settings.collection.prefill {
-            new.collect(&policy).map_err(task_error)?;
-        }
-        Ok(new)
+        })
     }
 
-    /// One step of every environment with actions drawn from the policy.
-    fn collect(&mut self, agent: &Agent<B::InnerBackend>) -> Result<(), String> {
+    /// Gathers the first experience, where that has not been done.
+    fn prefill(&mut self) -> Result<(), TrainError> {
+        if let Some(policy) = self.initial.take() {
+            for _ in 0..self.settings.collection.prefill {
+                self.collect(&policy, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of every environment with actions drawn from the policy that `updates` updates have made.
+    fn collect(&mut self, agent: &Agent<B::InnerBackend>, updates: usize) -> Result<(), TrainError> {
         let observations = self.environments.observations().to_vec();
         let trajectories = self.environments.trajectories().to_vec();
         let width = observations.len() / self.environments.count();
@@ -156,8 +174,8 @@ where
             .zip(noise)
             .map(|((mean, log_std), z)| (mean + log_std.exp() * z).tanh())
             .collect();
-        self.environments.step(&actions).map_err(|error: TaskError| error.to_string())?;
-        self.replay.push(&observations, &actions, &trajectories).map_err(|error| error.to_string())?;
+        self.environments.step(&actions).map_err(|error| world_error(error, updates))?;
+        self.replay.push(&observations, &actions, &trajectories).map_err(task_error)?;
         self.steps += 1;
         Ok(())
     }
@@ -221,6 +239,25 @@ where
         (0..self.settings.model.blocks()).map(change).collect()
     }
 
+    /// The name of the task that evaluations are made on.
+    pub fn evaluated_on(&self) -> &str {
+        &self.evaluation_task.spec().name
+    }
+
+    /// Episodes of the evaluation task with the policy's mean action, for pictures; the same starts and goals in every run.
+    ///
+    /// # Errors
+    /// If the task cannot be made, or the actions are not finite.
+    pub fn episodes(&self, agent: &Agent<B>, count: u64) -> Result<Vec<EpisodeRecord>, TaskError> {
+        let agent = agent.valid();
+        let width = self.evaluation_task.spec().observation_len();
+        let policy = |observations: &[f32], actions: &mut [f32]| {
+            let [mean, _] = agent.actor.forward(matrix(observations.to_vec(), width, &self.device));
+            actions.copy_from_slice(&read(mean.tanh()));
+        };
+        (0..count).map(|seed| goal_tasks::record(&self.evaluation_task, seed, None, policy)).collect()
+    }
+
     fn note(&self, values: &[(&'static str, f64)]) {
         if let Ok(mut seen) = self.seen.lock() {
             seen.extend(values.iter().copied());
@@ -239,9 +276,7 @@ where
     type Batch = Part;
 
     fn batches(&mut self, step: usize) -> Result<Vec<Part>, TrainError> {
-        if let Some(failure) = self.failure.take() {
-            return Err(TrainError::task(failure));
-        }
+        self.prefill()?;
         let batch = self.draw(step)?;
         let noise = self.noise("policy noise", step as u64, batch.rows * self.action_len);
         Ok(vec![Part::Actor(batch.clone(), noise), Part::Critic(batch)])
@@ -286,7 +321,7 @@ where
             let [mean, _] = agent.actor.forward(matrix(observations.to_vec(), width, &device));
             actions.copy_from_slice(&read(mean.tanh()));
         })
-        .map_err(task_error)?;
+        .map_err(|error| world_error(error, step))?;
         let mut rng = training::seed::stream(self.settings.seed, "evaluation noise", step as u64);
         let sampled = evaluate(&self.evaluation_task, options, |observations, actions| {
             let parts = agent.actor.forward(matrix(observations.to_vec(), width, &device));
@@ -296,7 +331,7 @@ where
                 *action = (mean + log_std.exp() * z).tanh();
             }
         })
-        .map_err(task_error)?;
+        .map_err(|error| world_error(error, step))?;
         let (means, growth) = agent.actor.observe(matrix(self.environments.observations().to_vec(), width, &device));
         let [mean, _] = means;
         let sizes = read(mean.tanh().abs());
@@ -333,35 +368,31 @@ where
         values
     }
 
-    fn after_update(&mut self, agent: &Agent<B>, step: usize) {
-        if !step.is_multiple_of(self.settings.collection.updates) {
-            return;
-        }
-        let policy = agent.valid();
-        for _ in 0..self.settings.collection.unroll {
-            if let Err(error) = self.collect(&policy) {
-                // There is no way to say it here; the next step begins with it.
-                self.failure = Some(error);
-                return;
+    fn after_update(&mut self, agent: &Agent<B>, step: usize) -> Result<(), TrainError> {
+        if step.is_multiple_of(self.settings.collection.updates) {
+            let policy = agent.valid();
+            for _ in 0..self.settings.collection.unroll {
+                self.collect(&policy, step)?;
             }
         }
+        Ok(())
     }
 
-    fn state(&self) -> TaskState {
+    fn state(&self) -> Result<TaskState, TrainError> {
         let bytes = |name: &str, bytes: Vec<u8>| {
             let shape = [bytes.len()];
             NamedTensor { name: name.to_owned(), data: TensorData::new(bytes, shape) }
         };
-        // Writing into memory does not fail; what could not be read back is named when it is read.
-        let environments = self.environments.snapshot().unwrap_or_default();
-        let mut replay = Vec::new();
-        if self.replay.snapshot(&mut replay).is_err() {
-            replay.clear();
-        }
-        TaskState {
-            extra: json!({ "steps": self.steps }),
+        let environments = self.environments.snapshot().map_err(task_error)?;
+        // Room for all of it at once: a buffer that grows takes up to three times as much while it moves.
+        let held = ReplayShape { steps: self.replay.filled(), ..*self.replay.shape() }.bytes().unwrap_or(0);
+        let mut replay = Vec::with_capacity(usize::try_from(held).unwrap_or(0) + SNAPSHOT_HEADER);
+        self.replay.snapshot(&mut replay).map_err(task_error)?;
+        Ok(TaskState {
+            // Before its first step a run has no experience, and gathers it when it goes on.
+            extra: json!({ "steps": self.steps, "prefilled": self.initial.is_none() }),
             tensors: vec![bytes("environments", environments), bytes("replay", replay)],
-        }
+        })
     }
 
     fn restore(&mut self, state: TaskState) -> Result<(), TrainError> {
@@ -377,6 +408,9 @@ where
             .as_u64()
             .ok_or_else(|| TrainError::task("the checkpoint does not say how many steps the environments have made"))?;
         self.round = None;
+        if state.extra["prefilled"] == true {
+            self.initial = None;
+        }
         Ok(())
     }
 }

@@ -139,7 +139,7 @@ pub struct ConvNet<B: Backend> {
     /// Of the first stage.
     pub(super) connections: Connections<B>,
     /// Of the other stages.
-    later: Vec<Connections<B>>,
+    pub(super) later: Vec<Connections<B>>,
     a_stage: usize,
     pre_activation: bool,
 }

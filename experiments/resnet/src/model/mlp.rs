@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Activation, Layer};
 
+/// The largest width and depth of a network.
+pub(super) const MOST: usize = 1 << 16;
+
 /// Layers of a block.
 pub const LAYERS_A_BLOCK: usize = 4;
 
@@ -42,9 +45,12 @@ pub enum MlpError {
     #[error("depth = {0} is not a number of blocks of {LAYERS_A_BLOCK} layers: try {below} or {above}",
         below = (.0 / LAYERS_A_BLOCK).max(1) * LAYERS_A_BLOCK, above = (.0 / LAYERS_A_BLOCK + 1) * LAYERS_A_BLOCK)]
     Depth(usize),
-    /// The width is too small to normalise over.
-    #[error("width = {0} is too small: give at least 2")]
+    /// The width is too small to normalise over, or beyond all networks.
+    #[error("width = {0} is no width of a network: give 2 to {MOST}")]
     Width(usize),
+    /// The depth is beyond all networks.
+    #[error("depth = {0} is too large: give at most {MOST}")]
+    TooDeep(usize),
     /// The connections do not fit.
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
@@ -81,7 +87,10 @@ impl MlpConfig {
         if self.depth == 0 || !self.depth.is_multiple_of(LAYERS_A_BLOCK) {
             return Err(MlpError::Depth(self.depth));
         }
-        if self.width < 2 {
+        if self.depth > MOST {
+            return Err(MlpError::TooDeep(self.depth));
+        }
+        if !(2..=MOST).contains(&self.width) {
             return Err(MlpError::Width(self.width));
         }
         Ok(self.connections().validate()?)
@@ -89,14 +98,16 @@ impl MlpConfig {
 
     /// Parameters of a network with so many inputs, without connections and heads.
     pub fn parameters(&self, inputs: usize) -> u64 {
-        let layer = |inputs: u64| (inputs + 3) * self.width as u64;
-        layer(inputs as u64) + self.depth as u64 * layer(self.width as u64)
+        let width = self.width as u64;
+        let layer = |inputs: u64| inputs.saturating_add(3).saturating_mul(width);
+        layer(inputs as u64).saturating_add(layer(width).saturating_mul(self.depth as u64))
     }
 
     /// Bytes that the forward pass of `rows` rows keeps for the backward pass: of each layer its input and its product,
     /// of each block a state.
     pub fn activation_bytes(&self, rows: usize) -> u64 {
-        4 * (rows * self.width * (2 * (self.depth + 1) + self.blocks())) as u64
+        let kept = 2 * (self.depth as u64).saturating_add(1).min(1 << 60) + self.blocks() as u64;
+        kept.saturating_mul(rows as u64).saturating_mul(self.width as u64).saturating_mul(4)
     }
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Activation, Linear, MlpConfig, MlpError, ResidualMlp,
     conv::{ConvNet, STAGES, blocks_a_stage},
+    mlp::MOST,
 };
 
 /// The kind of network.
@@ -70,9 +71,12 @@ pub enum NetworkError {
     #[error("depth = {0} is not 6 n + 2 with n of at least 2: try {below} or {above}",
         below = 6 * (.0.saturating_sub(2) / 6).max(2) + 2, above = 6 * ((.0.saturating_sub(2) / 6).max(2) + 1) + 2)]
     ConvDepth(usize),
-    /// No channels.
-    #[error("width = {0} is too small: give at least 1")]
+    /// No channels, or more than any network has.
+    #[error("width = {0} is no number of channels: give 1 to {MOST}")]
     Width(usize),
+    /// The depth is beyond all networks.
+    #[error("depth = {0} is too large: give at most {MOST}")]
+    TooDeep(usize),
     /// The connections do not fit.
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
@@ -117,7 +121,10 @@ impl NetworkConfig {
         if self.network == Network::Mlp {
             return Ok(self.mlp().validate()?);
         }
-        if self.width == 0 {
+        if self.depth > MOST {
+            return Err(NetworkError::TooDeep(self.depth));
+        }
+        if !(1..=MOST).contains(&self.width) {
             return Err(NetworkError::Width(self.width));
         }
         for connections in self.connected()? {
@@ -156,12 +163,13 @@ impl NetworkConfig {
     pub fn activation_bytes(&self, rows: usize) -> u64 {
         match self.network {
             Network::Mlp => self.mlp().activation_bytes(rows),
-            // Each stage has half of the points a channel of the one before, in both directions, and twice the channels; a
-            // block keeps about ten maps.
+            // Each stage has a quarter of the points of the one before and twice the channels, so all take less than two of
+            // the first; a block keeps about ten maps.
             Network::Conv | Network::PreConv => {
-                let map = (rows * self.width * self.size * self.size) as u64;
+                let sizes = [rows, self.width, self.size, self.size].map(|size| size as u64);
+                let map = sizes.into_iter().fold(1, u64::saturating_mul);
                 let n = blocks_a_stage(self.depth).unwrap_or(0) as u64;
-                4 * 10 * n * (map + map / 2 + map / 4)
+                map.saturating_mul(2).saturating_mul(40 * n)
             }
         }
     }
@@ -217,6 +225,13 @@ impl<B: Backend> Connected<B> for Classifier<B> {
         match &self.body {
             Body::Mlp(mlp) => &mlp.connections,
             Body::Conv(network) => &network.connections,
+        }
+    }
+
+    fn all_connections(&self) -> Vec<&Connections<B>> {
+        match &self.body {
+            Body::Mlp(mlp) => vec![&mlp.connections],
+            Body::Conv(network) => std::iter::once(&network.connections).chain(&network.later).collect(),
         }
     }
 

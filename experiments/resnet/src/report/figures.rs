@@ -1,13 +1,20 @@
 //! The figures of a report: success and distance against steps, learned connections.
 
-use std::path::Path;
+use std::{fs, io::Write, path::Path};
 
 use anyhow::Result;
-use experiment_kit::report::{Drawn, connections_map, with_arms};
+use experiment_kit::{
+    compare::run_path,
+    report::{Drawn, connections_map, with_arms},
+};
 use plotting::{LineChart, Scale, Series, Spread};
+use training::run_directory::{RunPaths, atomic_write};
 
 use super::{Report, block_drop};
-use crate::contrastive::metric;
+use crate::{
+    contrastive::metric,
+    run::{FROM_ABOVE, SIDE},
+};
 
 /// Draws the figures into a folder.
 pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
@@ -26,18 +33,35 @@ pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
         drawn.save(&figure, folder, "connections")?;
         drawn.warnings.extend(warning);
     }
+    episodes(report, folder, &mut drawn)?;
     Ok(drawn)
+}
+
+/// The pictures of episodes of each arm's first seed, under the name of the arm.
+fn episodes(report: &Report, folder: &Path, drawn: &mut Drawn) -> Result<()> {
+    for variant in report.comparison.variants() {
+        let run = run_path(&report.directory, &variant, report.comparison.run.seed);
+        let arm = run.file_name().and_then(|name| name.to_str()).unwrap_or("arm");
+        for name in [FROM_ABOVE, SIDE] {
+            // A run that diverged has none, and agents without bodies have none from the side.
+            let Ok(picture) = fs::read(RunPaths::new(&run).figures().join(format!("{name}.png"))) else { continue };
+            let path = folder.join(format!("{name}-{arm}.png"));
+            atomic_write(&path, |file| file.write_all(&picture))?;
+            drawn.paths.push(path);
+        }
+    }
+    Ok(())
 }
 
 fn scale(report: &Report) -> String {
     let run = &report.comparison.run;
-    let depth = match report.comparison.depths.as_slice() {
-        [] => format!("depth {}, ", run.model.depth),
-        _ => String::new(),
-    };
     format!(
-        "{}, {depth}width {}, {} updates of {} transitions",
-        run.task.name, run.model.width, run.training.steps, run.data.batch
+        "{}, depth {}, width {}, {} updates of {} transitions",
+        run.task.name,
+        report.comparison.depth_names(),
+        run.model.width,
+        run.training.steps,
+        run.data.batch
     )
 }
 

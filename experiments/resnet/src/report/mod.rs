@@ -4,7 +4,7 @@ mod figures;
 mod json;
 mod table;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use experiment_kit::{
@@ -22,6 +22,7 @@ pub struct Report {
     pub comparison: Comparison<Settings>,
     /// Its runs.
     pub runs: Runs,
+    directory: PathBuf,
 }
 
 impl Report {
@@ -31,7 +32,7 @@ impl Report {
     /// If a run is missing, unfinished, or its logs are damaged.
     pub fn read(directory: &Path, comparison: &Comparison<Settings>) -> Result<Self> {
         let runs = Runs::read(directory, comparison, metric::SUCCESS)?;
-        Ok(Self { comparison: comparison.clone(), runs })
+        Ok(Self { comparison: comparison.clone(), runs, directory: directory.to_owned() })
     }
 
     /// Writes `report.md`, `report.json` and the figures into the directory of the comparison.

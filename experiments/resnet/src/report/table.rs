@@ -25,15 +25,12 @@ fn page(report: &Report) -> Page {
 
 fn heading(report: &Report) -> String {
     let run = &report.comparison.run;
-    let depth = match report.comparison.depths.as_slice() {
-        [] => format!("depth {}, ", run.model.depth),
-        _ => String::new(),
-    };
     format!(
-        "{}: {} updates of {} transitions; {depth}width {}; {}",
+        "{}: {} updates of {} transitions; depth {}, width {}; {}",
         run.task.name,
         run.training.steps,
         run.data.batch,
+        report.comparison.depth_names(),
         run.model.width,
         seeds(&report.comparison)
     )
@@ -44,9 +41,10 @@ fn notes(report: &Report) -> Vec<String> {
     let run = &report.comparison.run;
     let mut notes = vec![
         format!(
-            "Mean of the last {LAST} evaluations of {} episodes. Success: share of episodes with a step at the goal; drawn: with \
-             actions drawn from the policy as while training; mean: with its mean action, as in the paper, and so are the \
-             columns after it. At goal: steps of an episode there.",
+            "Mean of the last {} evaluations of {} episodes. Success: share of episodes with a step at the goal; drawn: with \
+             actions drawn from the policy as while training; mean: with its mean action, as the paper evaluates. At goal: \
+             steps of an episode there, which the paper plots; that, the distance and the falls are of the mean action, too.",
+            report.runs.runs.iter().map(|run| run.curve(metric::SUCCESS).len()).max().unwrap_or(0).min(LAST),
             run.evaluation.episodes
         ),
         format!(
