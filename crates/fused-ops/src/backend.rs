@@ -8,7 +8,7 @@ use burn::tensor::{
 
 use crate::ops::{
     adamw, adamw::AdamWStep, attention, attention::AttentionShape, bias, bias_norm_swish, cross_entropy, distances,
-    gated_add, mix, modulated_layer_norm, rms_norm, self_attention, softmax, swiglu,
+    gated_add, mix, modulated_layer_norm, residual_block, rms_norm, self_attention, softmax, swiglu,
 };
 
 /// What the fused operations need of a backend.
@@ -219,6 +219,29 @@ pub trait FusedOps: Backend {
         _wanted: [bool; 2],
     ) -> [Option<FloatTensor<Self>>; 2] {
         no_kernel::<Self>("pairwise_distances")
+    }
+
+    /// See [`residual_block`](crate::residual_block()).
+    fn residual_block(x: FloatTensor<Self>, parameters: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
+        residual_block::composition::<Self>(x, parameters, eps)
+    }
+
+    /// The output, and what the backward pass needs beyond the inputs.
+    fn residual_block_keeping(
+        _x: FloatTensor<Self>,
+        _parameters: FloatTensor<Self>,
+        _eps: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        no_kernel::<Self>("residual_block")
+    }
+
+    /// Gradients of `x` and of the parameters, those that are wanted; the third saved tensor is what the forward pass kept.
+    fn residual_block_backward(
+        _saved: [FloatTensor<Self>; 3],
+        _upstream: FloatTensor<Self>,
+        _wanted: [bool; 2],
+    ) -> [Option<FloatTensor<Self>>; 2] {
+        no_kernel::<Self>("residual_block")
     }
 
     /// See [`cross_entropy`](crate::cross_entropy()).

@@ -8,7 +8,7 @@ use burn_flex::FlexTensor;
 
 use crate::{
     FusedOps,
-    kernels::{self, bias_norm_swish::Affine, mix::StateGradient, sequences::Sequences},
+    kernels::{self, bias_norm_swish::Affine, mix::StateGradient, residual_block::Seen, sequences::Sequences},
     ops::{self, adamw::AdamWStep, attention::AttentionShape, cross_entropy::IGNORE_TARGET},
 };
 
@@ -376,6 +376,44 @@ impl FusedOps for Flex {
             tensor(gradient, shape(of))
         };
         [wanted[0].then(|| gradient(&left, &right, false)), wanted[1].then(|| gradient(&right, &left, true))]
+    }
+
+    fn residual_block(x: FlexTensor, parameters: FlexTensor, eps: f64) -> FlexTensor {
+        if !all_f32(&[&x, &parameters]) {
+            return ops::residual_block::composition::<Self>(x, parameters, eps);
+        }
+        let (x, parameters) = (x.to_contiguous(), parameters.to_contiguous());
+        let mut output = vec![0.0; slice(&x).len()];
+        let block = ops::residual_block::shape::<Self>(&parameters);
+        kernels::residual_block::forward(block, slice(&x), slice(&parameters), eps as f32, None, &mut output);
+        tensor(output, shape(&x))
+    }
+
+    fn residual_block_keeping(x: FlexTensor, parameters: FlexTensor, eps: f64) -> (FlexTensor, FlexTensor) {
+        let (x, parameters) = (x.to_contiguous(), parameters.to_contiguous());
+        let block = ops::residual_block::shape::<Self>(&parameters);
+        let rows = shape(&x)[0];
+        let mut saved = vec![0.0; rows * block.saved_len()];
+        let mut output = vec![0.0; slice(&x).len()];
+        let keep = Some(&mut saved[..]);
+        kernels::residual_block::forward(block, slice(&x), slice(&parameters), eps as f32, keep, &mut output);
+        (tensor(output, shape(&x)), tensor(saved, Shape::new([rows, block.saved_len()])))
+    }
+
+    fn residual_block_backward(
+        [x, parameters, saved]: [FlexTensor; 3],
+        upstream: FlexTensor,
+        wanted: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        let (x, parameters, upstream) = (x.to_contiguous(), parameters.to_contiguous(), upstream.to_contiguous());
+        let block = ops::residual_block::shape::<Self>(&parameters);
+        let seen = Seen { input: slice(&x), parameters: slice(&parameters), saved: slice(&saved) };
+        let mut gradients =
+            [(wanted[0], &x), (wanted[1], &parameters)].map(|(wanted, of)| wanted.then(|| vec![0.0; slice(of).len()]));
+        let [dx, dp] = &mut gradients;
+        kernels::residual_block::backward(block, seen, slice(&upstream), dx.as_deref_mut(), dp.as_deref_mut());
+        let [dx, dp] = gradients;
+        [dx.map(|values| tensor(values, shape(&x))), dp.map(|values| tensor(values, shape(&parameters)))]
     }
 
     fn cross_entropy(logits: FlexTensor, targets: FlexTensor) -> FlexTensor {

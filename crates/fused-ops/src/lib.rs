@@ -57,6 +57,7 @@ pub use ops::distances::pairwise_distances;
 pub use ops::gated_add::gated_add;
 pub use ops::mix::{mix, mix_at};
 pub use ops::modulated_layer_norm::modulated_layer_norm;
+pub use ops::residual_block::residual_block;
 pub use ops::rms_norm::rms_norm;
 pub use ops::self_attention::self_attention;
 pub use ops::softmax::row_softmax;

@@ -87,6 +87,37 @@ fn bias_norm_swish() {
 }
 
 #[test]
+fn residual_block() {
+    // One task, several with a remainder, one layer, widths that are no multiple of a register.
+    for (rows, layers, width) in [(1, 4, 3), (5, 1, 7), (130, 4, 32), (333, 3, 65), (37, 2, 130)] {
+        let size = (width + 3) * width;
+        let mut parameters = values(2, layers * size);
+        for layer in parameters.chunks_mut(size) {
+            // Products of the size of one, as at the beginning of a training.
+            layer[..width * width].iter_mut().for_each(|w| *w /= (width as f64).sqrt());
+        }
+        let leaves = [(values(1, rows * width), [rows, width]), (parameters, [layers, size])];
+        check(&format!("residual_block {rows} rows, {layers}x{width}"), &leaves, 2e-5, |t| {
+            fused_ops::residual_block(t[0].clone(), t[1].clone().reshape([layers, width + 3, width]), 1e-6)
+        });
+    }
+}
+
+#[test]
+fn residual_block_gives_gradients_only_where_they_are_wanted() {
+    let (x, parameters) = (leaf(&values(1, 6), [2, 3], DType::F32), leaf(&values(2, 36), [6, 6], DType::F32));
+    let block = |x: &Tensor<B, 2>, p: &Tensor<B, 2>| {
+        fused_ops::residual_block(x.clone(), p.clone().reshape([2, 6, 3]), 1e-6).sum().backward()
+    };
+    let both = block(&x, &parameters);
+    let only_input = block(&x, &parameters.clone().detach());
+    let only_parameters = block(&x.clone().detach(), &parameters);
+    assert_eq!(read(x.grad(&only_input).unwrap()), read(x.grad(&both).unwrap()));
+    assert!(parameters.grad(&only_input).is_none() && x.grad(&only_parameters).is_none());
+    assert_eq!(read(parameters.grad(&only_parameters).unwrap()), read(parameters.grad(&both).unwrap()));
+}
+
+#[test]
 fn pairwise_distances() {
     for (m, n, width) in [(1, 1, 1), (3, 5, 7), (33, 20, 64), (130, 128, 64)] {
         let leaves = [(values(1, m * width), [m, width]), (values(2, n * width), [n, width])];

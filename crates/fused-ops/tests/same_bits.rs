@@ -6,7 +6,9 @@ use fused_ops::kernels::{
     bias_norm_swish::{self, Affine},
     cross_entropy, distances, gated_add, mix,
     mix::StateGradient,
-    modulated_layer_norm, rms_norm, self_attention,
+    modulated_layer_norm,
+    residual_block::{self, BlockShape, Seen},
+    rms_norm, self_attention,
     sequences::Sequences,
     simd::{SimdLevel, limit_simd, simd_level},
     swiglu,
@@ -165,23 +167,45 @@ fn attention_outputs() -> Vec<f32> {
     [out, sums, dq, dk, dv, long, short].concat()
 }
 
+/// Rows of several tasks.
+fn residual_block_outputs() -> Vec<f32> {
+    let shape = BlockShape { layers: 3, width: 67 };
+    let rows = 271;
+    let (input, upstream) = (values(1, rows * shape.width), values(2, rows * shape.width));
+    let parameters: Vec<f32> = values(3, shape.parameters()).iter().map(|p| p / 8.0).collect();
+    let mut saved = vec![0.0; rows * shape.saved_len()];
+    let (mut output, mut again) = (vec![0.0; input.len()], vec![0.0; input.len()]);
+    residual_block::forward(shape, &input, &parameters, 1e-6, Some(&mut saved), &mut output);
+    residual_block::forward(shape, &input, &parameters, 1e-6, None, &mut again);
+    assert_eq!(output, again, "the output does not depend on what is kept");
+    let (mut dx, mut dp) = (vec![0.0; input.len()], vec![0.0; parameters.len()]);
+    let seen = Seen { input: &input, parameters: &parameters, saved: &saved };
+    residual_block::backward(shape, seen, &upstream, Some(&mut dx), Some(&mut dp));
+    [output, dx, dp].concat()
+}
+
+/// Those with matrix products, whose rounding depends on the level.
+fn outputs_with_products() -> Vec<f32> {
+    [attention_outputs(), residual_block_outputs()].concat()
+}
+
 #[test]
 fn results_are_the_same_at_every_simd_level_and_number_of_threads() {
     let best = simd_level();
-    let (expected, expected_attention) = (outputs(), attention_outputs());
+    let (expected, expected_products) = (outputs(), outputs_with_products());
     for limit in [SimdLevel::Baseline, SimdLevel::Avx2, SimdLevel::Avx512] {
         limit_simd(limit);
         assert!(simd_level() <= limit && simd_level() <= best);
         assert_eq!(outputs(), expected, "{limit:?}");
-        for (a, e) in attention_outputs().iter().zip(&expected_attention) {
-            assert!((a - e).abs() < 1e-5, "{limit:?}: {a} against {e}");
+        for (a, e) in outputs_with_products().iter().zip(&expected_products) {
+            assert!((a - e).abs() < 1e-5 * e.abs().max(1.0), "{limit:?}: {a} against {e}");
         }
     }
     for threads in [1, 2, 5] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             assert_eq!(outputs(), expected, "{threads} threads");
-            assert_eq!(attention_outputs(), expected_attention, "{threads} threads");
+            assert_eq!(outputs_with_products(), expected_products, "{threads} threads");
         });
     }
 }

@@ -71,7 +71,7 @@ where
         let titles: Vec<String> = (1..=records.len()).map(|i| format!("episode {i}")).collect();
         let subtitle = format!(
             "{}: {} of depth {}, {} updates; the policy's mean action",
-            task.evaluated_on(),
+            task.evaluation_task_name(),
             settings.model.arm,
             settings.model.depth,
             settings.training.steps

@@ -8,7 +8,7 @@ use burn::{
 };
 use experiments_resnet::{
     contrastive::{ActorLoss, Agent, AgentConfig, Batch, actor_loss, critic_loss, squashed_log_prob},
-    model::{Activation, MlpConfig},
+    model::{Activation, LAYERS_A_BLOCK, MlpConfig},
 };
 use reference_vectors::{Reference, Tensors, assert_close};
 use serde_json::Value;
@@ -57,13 +57,13 @@ impl Vectors {
     }
 
     /// The agent with the stored weights.
-    fn agent(&self, arm: Arm, activation: Activation, stored: &Tensors, prefix: &str) -> Agent<B> {
+    fn agent(&self, arm: Arm, activation: Activation, file: &Tensors) -> Agent<B> {
         let agent =
             Agent::<B>::new(&self.config(arm, activation), 0, &Default::default()).expect("a valid configuration");
         let fill = |mut tensor: NamedTensor| {
-            if let Some(key) = flax_name(&tensor.name, self.size("actor_depth")) {
-                let reference = stored.get(&format!("{prefix}{key}"));
-                let values = if key.ends_with("skip_params") { lower_rows(reference) } else { reference.f32s() };
+            let names = flax_names(&tensor.name, self.size("actor_depth"));
+            if !names.is_empty() {
+                let values: Vec<f32> = stored(file, names).into_iter().map(|x| x as f32).collect();
                 tensor.data = TensorData::new(values, tensor.data.shape.clone());
             }
             tensor
@@ -94,16 +94,19 @@ fn read<const D: usize>(tensor: Tensor<B, D>) -> Vec<f64> {
 }
 
 /// The used entries of `[K, K]`, row after row: `i + 1` of row `i`.
-fn lower_rows(reference: &Reference) -> Vec<f32> {
+fn lower_rows(reference: &Reference) -> Vec<f64> {
     let k = reference.shape[0];
-    (0..k).flat_map(|i| reference.f32s()[i * k..=i * k + i].to_vec()).collect()
+    (0..k).flat_map(|i| reference.values[i * k..=i * k + i].to_vec()).collect()
 }
 
-/// The name in the authors' program of one of our parameters; none of that of the entropy's weight.
-fn flax_name(ours: &str, depth: usize) -> Option<String> {
-    let (network, rest) = [("actor.", "actor"), ("critic.state_action.", "sa_encoder"), ("critic.goal.", "g_encoder")]
-        .iter()
-        .find_map(|(prefix, name)| Some((*name, ours.strip_prefix(prefix)?)))?;
+/// The names in the authors' program of what one of our parameters holds, in order; none for the entropy's weight. A block of
+/// four layers is one parameter here.
+fn flax_names(ours: &str, depth: usize) -> Vec<String> {
+    let networks = [("actor.", "actor"), ("critic.state_action.", "sa_encoder"), ("critic.goal.", "g_encoder")];
+    let Some((network, rest)) = networks.iter().find_map(|(prefix, name)| Some((*name, ours.strip_prefix(prefix)?)))
+    else {
+        return Vec::new();
+    };
     let of_layer = |i: usize, part: &str| match part {
         "weight" => format!("Dense_{i}/kernel"),
         "bias" => format!("Dense_{i}/bias"),
@@ -112,15 +115,28 @@ fn flax_name(ours: &str, depth: usize) -> Option<String> {
         _ => panic!("{ours}"),
     };
     let parts: Vec<&str> = rest.split('.').collect();
-    let name = match parts.as_slice() {
-        ["body", "first", part] => of_layer(0, part),
-        ["body", "layers", i, part] => of_layer(i.parse::<usize>().expect("a number") + 1, part),
-        ["mean" | "head", part] => of_layer(depth + 1, part),
-        ["log_std", part] => of_layer(depth + 2, part),
-        ["body", "connections", "theta"] => "ancre/skip_params".to_owned(),
+    let names = match parts.as_slice() {
+        ["body", "first", part] => vec![of_layer(0, part)],
+        ["body", "blocks", block, "parameters"] => {
+            let first = block.parse::<usize>().expect("a number") * LAYERS_A_BLOCK + 1;
+            let layers = first..first + LAYERS_A_BLOCK;
+            layers.flat_map(|i| ["weight", "bias", "gain", "offset"].map(|part| of_layer(i, part))).collect()
+        }
+        ["mean" | "head", part] => vec![of_layer(depth + 1, part)],
+        ["log_std", part] => vec![of_layer(depth + 2, part)],
+        ["body", "connections", "theta"] => vec!["ancre/skip_params".to_owned()],
         _ => panic!("{ours}"),
     };
-    Some(format!("{network}/params/{name}"))
+    names.into_iter().map(|name| format!("{network}/params/{name}")).collect()
+}
+
+/// What the file stores under these names, one after the other.
+fn stored(file: &Tensors, names: impl IntoIterator<Item = String>) -> Vec<f64> {
+    let values = |name: String| match name.ends_with("skip_params") {
+        true => lower_rows(file.get(&name)),
+        false => file.get(&name).values.clone(),
+    };
+    names.into_iter().flat_map(values).collect()
 }
 
 #[test]
@@ -134,7 +150,7 @@ fn reference_rl_networks() {
         ("relu/", Arm::default(), Activation::Relu),
     ];
     for (prefix, arm, activation) in arms {
-        let agent = vectors.agent(arm, activation, &params, "");
+        let agent = vectors.agent(arm, activation, &params);
         let Batch { states, actions, goals } = batch.clone();
         let [mean, log_std] = agent.actor.forward(Tensor::cat(vec![states.clone(), goals.clone()], 1));
         let left = agent.critic.state_action.forward(Tensor::cat(vec![states, actions], 1));
@@ -151,29 +167,31 @@ fn reference_rl_networks() {
     }
 }
 
-/// The gradients of all parameters of a prefix, under the authors' names, against those stored.
+/// The gradients of all parameters of a loss against those stored.
 fn check_gradients(agent: &Agent<B>, gradients: &GradientsParams, file: &Tensors, loss: &str, depth: usize) -> usize {
     let mut checked = 0;
     for parameter in named_parameters::<B, _>(agent) {
-        let Some(key) = flax_name(&parameter.name, depth) else { continue };
         // "actor/params/.." is stored as "actor/grad/params/..", "sa_encoder/params/.." as "critic/grad/sa_encoder/params/..".
-        let key = match loss {
-            "actor" => key.strip_prefix("actor/").map(|rest| format!("actor/grad/{rest}")),
-            _ => (!key.starts_with("actor/")).then(|| format!("critic/grad/{key}")),
+        let key = |name: String| match loss {
+            "actor" => name.strip_prefix("actor/").map(|rest| format!("actor/grad/{rest}")),
+            _ => (!name.starts_with("actor/")).then(|| format!("critic/grad/{name}")),
         };
-        let Some(key) = key else { continue };
+        let names: Vec<String> = flax_names(&parameter.name, depth).into_iter().filter_map(key).collect();
+        let Some(first) = names.first().cloned() else { continue };
         let found = match parameter.shape.len() {
             1 => gradients.get::<Flex, 1>(parameter.id).map(Tensor::into_data),
-            _ => gradients.get::<Flex, 2>(parameter.id).map(Tensor::into_data),
+            2 => gradients.get::<Flex, 2>(parameter.id).map(Tensor::into_data),
+            _ => gradients.get::<Flex, 3>(parameter.id).map(Tensor::into_data),
         };
-        let found: Vec<f64> = found.unwrap_or_else(|| panic!("{key}")).iter::<f64>().collect();
-        let reference = file.get(&key);
-        let expected = match key.ends_with("skip_params") {
-            true => lower_rows(reference).into_iter().map(f64::from).collect(),
-            false => reference.values.clone(),
-        };
-        assert_close(&key, &found, &expected, 2e-4, 0.0, 1e-9);
-        checked += 1;
+        let found: Vec<f64> = found.unwrap_or_else(|| panic!("{first}")).iter::<f64>().collect();
+        let mut start = 0;
+        for name in names {
+            let expected = stored(file, [name.clone()]);
+            assert_close(&name, &found[start..start + expected.len()], &expected, 2e-4, 0.0, 1e-9);
+            start += expected.len();
+            checked += 1;
+        }
+        assert_eq!(start, found.len(), "{}", parameter.name);
     }
     checked
 }
@@ -183,7 +201,7 @@ fn reference_rl_losses_and_gradients() {
     let vectors = Vectors::read();
     let (params, out, exact) = (vectors.tensors("params"), vectors.tensors("outputs"), vectors.tensors("outputs_f64"));
     let depth = vectors.size("actor_depth");
-    let mut agent = vectors.agent(Arm::default(), Activation::Swish, &params, "");
+    let mut agent = vectors.agent(Arm::default(), Activation::Swish, &params);
     let log_alpha = exact.get("alpha/log_alpha").values[0];
     agent.log_alpha = burn::module::Param::from_tensor(Tensor::from_floats([log_alpha as f32], &Default::default()));
     let (batch, noise) = vectors.batch(&vectors.tensors("batches"), 0);
@@ -246,7 +264,7 @@ fn reference_rl_five_training_steps() {
     let vectors = Vectors::read();
     let (params, batches, expected) =
         (vectors.tensors("params"), vectors.tensors("batches"), vectors.tensors("train5"));
-    let mut agent = vectors.agent(Arm::default(), Activation::Swish, &params, "");
+    let mut agent = vectors.agent(Arm::default(), Activation::Swish, &params);
     let target = vectors.number(&vectors.hyper["target_entropy"]);
     let lr = vectors.number(&vectors.hyper["lr"]);
     let mut optimizer = Optimizer::<B>::new(OptimizerSettings::default()).expect("valid settings");
@@ -272,18 +290,16 @@ fn reference_rl_five_training_steps() {
     }
     let (mut checked, mut total, mut entries) = (0, 0.0, 0);
     for tensor in export::<B, _>(&agent) {
-        let Some(key) = flax_name(&tensor.name, vectors.size("actor_depth")) else { continue };
-        let reference = expected.get(&format!("final/{key}"));
-        let values = if key.ends_with("skip_params") { lower_rows(reference) } else { reference.f32s() };
-        let found: Vec<f64> = tensor.data.iter::<f64>().collect();
-        for (found, expected) in found.iter().zip(&values) {
-            let difference = (found - f64::from(*expected)).abs();
+        let names = flax_names(&tensor.name, vectors.size("actor_depth"));
+        checked += names.len();
+        let wanted = stored(&expected, names.into_iter().map(|name| format!("final/{name}")));
+        for (found, expected) in tensor.data.iter::<f64>().zip(wanted) {
+            let difference = (found - expected).abs();
             // Entries whose gradient is noise may go either way under Adam.
-            assert!(difference <= 3e-4, "{key}: {found} against {expected}");
+            assert!(difference <= 3e-4, "{}: {found} against {expected}", tensor.name);
             total += difference;
             entries += 1;
         }
-        checked += 1;
     }
     let mean = total / f64::from(entries);
     assert!(mean <= 2e-6, "mean difference {mean:e}");

@@ -47,7 +47,7 @@ pub fn forward(input: &[f32], affine: Affine<'_>, eps: f32, output: &mut [f32]) 
 
 /// Writes the normalised row of `row + bias`, and returns the inverse of its deviation.
 #[inline(always)]
-fn normalise(row: &[f32], bias: &[f32], eps: f32, normed: &mut [f32]) -> f32 {
+pub(super) fn normalise(row: &[f32], bias: &[f32], eps: f32, normed: &mut [f32]) -> f32 {
     let width = row.len() as f32;
     for ((n, x), b) in normed.iter_mut().zip(row).zip(bias) {
         *n = x + b;

@@ -24,6 +24,7 @@ pub mod gated_add;
 pub mod mix;
 pub mod modulated_layer_norm;
 mod products;
+pub mod residual_block;
 pub mod rms_norm;
 pub mod self_attention;
 pub mod sequences;

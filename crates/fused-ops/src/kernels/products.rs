@@ -1,4 +1,4 @@
-//! Matrix products on parts of larger matrices, as attention needs them.
+//! Matrix products on parts of larger matrices, as attention and residual blocks need them.
 
 use gemm::{Parallelism, gemm};
 

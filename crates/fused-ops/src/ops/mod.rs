@@ -11,6 +11,7 @@ pub(crate) mod distances;
 pub(crate) mod gated_add;
 pub(crate) mod mix;
 pub(crate) mod modulated_layer_norm;
+pub(crate) mod residual_block;
 pub(crate) mod rms_norm;
 pub(crate) mod self_attention;
 pub(crate) mod softmax;

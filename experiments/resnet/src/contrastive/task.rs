@@ -240,7 +240,7 @@ where
     }
 
     /// The name of the task that evaluations are made on.
-    pub fn evaluated_on(&self) -> &str {
+    pub fn evaluation_task_name(&self) -> &str {
         &self.evaluation_task.spec().name
     }
 

@@ -9,7 +9,7 @@ use burn::{
 use fused_ops::FusedOps;
 use serde::{Deserialize, Serialize};
 
-use super::{Activation, Layer};
+use super::{Activation, Block, Layer};
 
 /// The largest width and depth of a network.
 pub(super) const MOST: usize = 1 << 16;
@@ -103,8 +103,8 @@ impl MlpConfig {
         layer(inputs as u64).saturating_add(layer(width).saturating_mul(self.depth as u64))
     }
 
-    /// Bytes that the forward pass of `rows` rows keeps for the backward pass: of each layer its input and its product,
-    /// of each block a state.
+    /// Bytes that the forward pass of `rows` rows keeps for the backward pass: of each layer its normalised rows and what leaves
+    /// it, of each block a state.
     pub fn activation_bytes(&self, rows: usize) -> u64 {
         let kept = 2 * (self.depth as u64).saturating_add(1).min(1 << 60) + self.blocks() as u64;
         kept.saturating_mul(rows as u64).saturating_mul(self.width as u64).saturating_mul(4)
@@ -115,7 +115,7 @@ impl MlpConfig {
 #[derive(Module, Debug)]
 pub struct ResidualMlp<B: Backend> {
     first: Layer<B>,
-    layers: Vec<Layer<B>>,
+    blocks: Vec<Block<B>>,
     pub(crate) connections: Connections<B>,
     #[module(skip)]
     activation: Activation,
@@ -129,11 +129,12 @@ impl<B: FusedOps> ResidualMlp<B> {
     /// As [`MlpConfig::validate`].
     pub fn new(config: &MlpConfig, inputs: usize, seed: u64, name: &str, device: &B::Device) -> Result<Self, MlpError> {
         config.validate()?;
-        let layer =
-            |i: usize, inputs: usize| Layer::new(seed, &format!("{name}.layer.{i}"), [inputs, config.width], device);
+        // Layers are numbered from 0, which is the first.
+        let names: Vec<String> = (0..=config.depth).map(|i| format!("{name}.layer.{i}")).collect();
+        let block = |names: &[String]| Block::new(seed, names, config.width, device);
         Ok(Self {
-            first: layer(0, inputs),
-            layers: (1..=config.depth).map(|i| layer(i, config.width)).collect(),
+            first: Layer::new(seed, &names[0], [inputs, config.width], device),
+            blocks: names[1..].chunks(LAYERS_A_BLOCK).map(block).collect(),
             connections: config.connections().init(device)?,
             activation: config.activation,
             norm_before_heads: config.norm_before_heads,
@@ -161,8 +162,8 @@ impl<B: FusedOps> ResidualMlp<B> {
         let mut history = self.connections.start(start.clone());
         history.observe_growth();
         let mut state = start;
-        for block in self.layers.chunks(LAYERS_A_BLOCK) {
-            state = self.connections.connect(&mut history, self.block(block, state));
+        for block in &self.blocks {
+            state = self.connections.connect(&mut history, block.forward(state, self.activation));
         }
         (self.finish(state), history.growth())
     }
@@ -170,16 +171,11 @@ impl<B: FusedOps> ResidualMlp<B> {
     fn pass(&self, x: Tensor<B, 2>, without: Option<usize>) -> Tensor<B, 2> {
         let mut state = self.first.forward(x, self.activation);
         let mut history = self.connections.start(state.clone());
-        for (i, block) in self.layers.chunks(LAYERS_A_BLOCK).enumerate() {
-            let output = if without == Some(i) { state } else { self.block(block, state) };
+        for (i, block) in self.blocks.iter().enumerate() {
+            let output = if without == Some(i) { state } else { block.forward(state, self.activation) };
             state = self.connections.connect(&mut history, output);
         }
         self.finish(state)
-    }
-
-    fn block(&self, layers: &[Layer<B>], input: Tensor<B, 2>) -> Tensor<B, 2> {
-        let x = layers.iter().fold(input.clone(), |x, layer| layer.forward(x, self.activation));
-        input + x
     }
 
     fn finish(&self, state: Tensor<B, 2>) -> Tensor<B, 2> {

@@ -7,6 +7,6 @@ mod mlp;
 mod network;
 
 pub use conv::{ConvNet, STAGES, blocks_a_stage};
-pub use layer::{Activation, Layer, Linear};
+pub use layer::{Activation, Block, Layer, Linear};
 pub use mlp::{LAYERS_A_BLOCK, MlpConfig, MlpError, ResidualMlp};
 pub use network::{Classifier, Network, NetworkConfig, NetworkError};

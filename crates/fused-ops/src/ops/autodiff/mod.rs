@@ -31,6 +31,7 @@ mod distances;
 mod mix;
 mod normalisation;
 mod pointwise;
+mod residual_block;
 mod softmax;
 
 impl<B: FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
@@ -82,6 +83,10 @@ impl<B: FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
 
     fn pairwise_distances(left: FloatTensor<Self>, right: FloatTensor<Self>) -> FloatTensor<Self> {
         distances::pairwise_distances::<B, C>(left, right)
+    }
+
+    fn residual_block(x: FloatTensor<Self>, parameters: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
+        residual_block::residual_block::<B, C>(x, parameters, eps)
     }
 
     fn causal_attention(
