@@ -117,7 +117,7 @@ pub struct TrainArgs<R: RunFlags> {
 /// The flags of every kind of training that mean the same in every program.
 #[derive(Clone, Debug, Args)]
 pub struct RunOptions {
-    /// A TOML file of settings over the preset; flags go over it
+    /// A TOML file of settings, over the usual ones; flags go over it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Any setting by its name in config.toml, such as model.width=128; may be given several times

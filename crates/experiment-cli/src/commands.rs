@@ -60,14 +60,14 @@ where
     // Of several depths the deepest is described.
     P::describe(&progress, &comparison.deepest(), &data);
     let names: Vec<String> = comparison.variants().iter().map(ToString::to_string).collect();
-    progress.message(&format!("arms: {}; run directory: {}", names.join(", "), path.display()));
+    progress.message(&format!("arms: {}; run directory: {}", names.join("; "), path.display()));
     let experiment = P::experiment::<B>(data, &comparison.run, device, &progress)?;
     // Only now: until here there is nothing to save, and Ctrl-C ends the program at once.
     let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     let end = compare::run(&experiment, &path, &comparison, &progress, &interrupt)?;
     drop(directory);
     if end == RunEnd::Interrupted {
-        return Err(interrupted(program.name, "", &path));
+        return Err(interrupted(program.name, P::COMPARE, &path));
     }
     let written = P::report(&path, &comparison)?;
     say(format!("\n{}", written.text));
@@ -112,7 +112,7 @@ where
     // Only now: until here there is nothing to save, and Ctrl-C ends the program at once.
     let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     if run::train(&experiment, &path, start, &settings, &progress, &interrupt)? == RunEnd::Interrupted {
-        return Err(interrupted(<P::Experiment<B> as Experiment>::PROGRAM.name, "train ", &path));
+        return Err(interrupted(<P::Experiment<B> as Experiment>::PROGRAM.name, P::TRAIN, &path));
     }
     let metrics = read_metrics(&RunPaths::new(&path).metrics()).map_err(anyhow::Error::from)?;
     if let Some(last) = metrics.iter().rev().find(|record| record.kind == RecordKind::Evaluation) {

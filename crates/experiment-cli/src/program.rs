@@ -24,6 +24,12 @@ pub trait TrainingProgram {
     where
         B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps;
 
+    /// How the subcommand that compares is typed: empty for a bare run, else its name and a space.
+    const COMPARE: &'static str = "";
+
+    /// How the subcommand that makes one run is typed, with a space at the end.
+    const TRAIN: &'static str = "train ";
+
     /// What makes one run smaller, for the message that memory is short.
     const TRAIN_REMEDY: &'static str;
 

@@ -142,9 +142,12 @@ pub fn read<S: RunSettings>(path: &Path) -> Result<Comparison<S>> {
         bail!("{} is not the directory of a run: it has no config.toml", path.display());
     }
     if paths.read_config::<S>().is_ok() {
-        bail!("{} is one run, not a comparison: use `train --resume {}`", path.display(), path.display());
+        bail!(
+            "{} is one run, not a comparison: resume it with the command that makes one run, such as `train --resume`",
+            path.display()
+        );
     }
-    Ok(paths.read_config()?)
+    paths.read_config().with_context(|| format!("{} is not a comparison that this command makes", path.display()))
 }
 
 /// Makes all runs of a comparison that are not finished yet. One whose loss or gradient is no longer finite ends there, with
@@ -160,21 +163,25 @@ pub fn run<E: Experiment>(
     interrupt: &Interrupt,
 ) -> Result<RunEnd> {
     let variants = comparison.variants();
-    for seed in comparison.seed_range() {
-        for group in variants.chunks(comparison.at_once()) {
-            let mut unfinished = Vec::new();
-            for variant in group {
-                if !is_finished(experiment, path, comparison, variant, seed)? {
-                    unfinished.push(variant);
-                }
+    let groups = || {
+        let groups_of = |seed: u64| variants.chunks(comparison.at_once()).map(move |group| (seed, group));
+        comparison.seed_range().flat_map(groups_of)
+    };
+    for (number, (seed, group)) in groups().enumerate() {
+        let mut unfinished = Vec::new();
+        for variant in group {
+            if !is_finished(experiment, path, comparison, variant, seed)? {
+                unfinished.push(variant);
             }
-            let mut runs = Vec::with_capacity(unfinished.len());
-            for variant in unfinished {
-                runs.push(start(experiment, path, comparison, variant, seed, progress)?);
-            }
-            if side_by_side(experiment, runs, interrupt)? == RunEnd::Interrupted {
-                return Ok(RunEnd::Interrupted);
-            }
+        }
+        // Later groups count whole, even where some of their runs are finished.
+        let after = groups().count() - number - 1;
+        let mut runs = Vec::with_capacity(unfinished.len());
+        for variant in unfinished {
+            runs.push(start(experiment, path, comparison, variant, seed, progress, after)?);
+        }
+        if side_by_side(experiment, runs, interrupt)? == RunEnd::Interrupted {
+            return Ok(RunEnd::Interrupted);
         }
     }
     Ok(RunEnd::Finished)
@@ -208,6 +215,7 @@ fn start<E: Experiment>(
     variant: &Variant,
     seed: u64,
     progress: &Progress,
+    after: usize,
 ) -> Result<UnderWay<E>> {
     let (path, settings) = (run_path(comparison_path, variant, seed), comparison.settings(variant, seed));
     let mut notes = Vec::new();
@@ -216,8 +224,9 @@ fn start<E: Experiment>(
     for note in notes {
         progress.message(&format!("{variant}: {note}"));
     }
-    let name = if comparison.seeds > 1 { format!("{variant} #{seed}") } else { variant.to_string() };
-    Ok(UnderWay::new(trainer, settings, path, &name, progress))
+    let name = if comparison.seeds > 1 { format!("{variant}, seed {seed}") } else { variant.to_string() };
+    let bar = progress.run(&name, trainer.step(), comparison.run.training().steps).followed_by(after);
+    Ok(UnderWay::new(trainer, settings, path, bar))
 }
 
 /// Advances the run that is furthest behind until all are finished.
@@ -227,7 +236,14 @@ fn side_by_side<E: Experiment>(experiment: &E, mut runs: Vec<UnderWay<E>>, inter
             return stop(runs);
         }
         let run = &mut runs[next];
-        let diverged = if run.trainer.is_finished() { None } else { step(run)? };
+        let diverged = match run.trainer.is_finished() {
+            true => None,
+            false => match step(run)? {
+                Stepped::Well => None,
+                Stepped::Diverged(why) => Some(why),
+                Stepped::Interrupted => return stop(runs),
+            },
+        };
         if (diverged.is_some() || run.trainer.is_finished())
             && runs.swap_remove(next).finish(experiment, diverged)? == RunEnd::Interrupted
         {
@@ -245,16 +261,24 @@ fn stop<E: Experiment>(runs: Vec<UnderWay<E>>) -> Result<RunEnd> {
     Ok(RunEnd::Interrupted)
 }
 
-/// Makes a step; says why, if the run has diverged.
-fn step<E: Experiment>(run: &mut UnderWay<E>) -> Result<Option<String>> {
+/// How a step of a run went.
+enum Stepped {
+    Well,
+    Diverged(String),
+    Interrupted,
+}
+
+/// Makes a step.
+fn step<E: Experiment>(run: &mut UnderWay<E>) -> Result<Stepped> {
     match run.step() {
-        Ok(()) => Ok(None),
+        Ok(()) => Ok(Stepped::Well),
+        Err(TrainError::Interrupted { .. }) => Ok(Stepped::Interrupted),
         // One arm that diverges at a learning rate is a result; the others go on.
         Err(
             error @ (TrainError::NonFiniteLoss { .. }
             | TrainError::NonFiniteGradient { .. }
             | TrainError::Diverged { .. }),
-        ) => Ok(Some(error.to_string())),
+        ) => Ok(Stepped::Diverged(error.to_string())),
         Err(error) => {
             let (arm, seed) = (run.settings.arm(), run.settings.seed());
             Err(Error::from(error).context(format!("arm {arm}, seed {seed}")))

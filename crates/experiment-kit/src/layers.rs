@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use training::settings::Layers;
+use anyhow::{Result, bail};
+use training::{run_directory::read_text, settings::Layers};
 
 use crate::{RunSettings, compare::Comparison};
 
@@ -12,7 +12,7 @@ use crate::{RunSettings, compare::Comparison};
 /// # Errors
 /// If it cannot be read, or as [`Layers::text`].
 pub fn lay_file<S: RunSettings>(layers: &mut Layers<S>, file: &Path) -> Result<()> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = read_text(file)?;
     match toml::from_str::<Comparison<S>>(&text) {
         Ok(comparison) => layers.table(&file.display().to_string(), toml::Table::try_from(comparison.run)?)?,
         Err(_) => layers.text(&file.display().to_string(), &text)?,
@@ -52,7 +52,11 @@ pub fn lay_steps<S: RunSettings>(layers: &mut Layers<S>, steps: usize) -> Result
     // In 128 bits, where no product of two sizes overflows; 0 stays 0.
     let scale = |size: usize| size as u128 * steps as u128 / before.steps.max(1) as u128;
     let warmup = usize::try_from(scale(before.warmup)).unwrap_or(usize::MAX);
-    let scaled = |every: usize| usize::try_from(scale(every)).unwrap_or(usize::MAX).max(usize::from(every > 0));
+    // Rounded up: rounded down there would be one more, just before the last step.
+    let scaled = |every: usize| {
+        let up = (every as u128 * steps as u128).div_ceil(before.steps.max(1) as u128);
+        usize::try_from(up).unwrap_or(usize::MAX).max(usize::from(every > 0))
+    };
     layers.set("--steps", "training.steps", steps)?;
     layers.set("--steps", "training.warmup", warmup)?;
     layers.set("--steps", "training.evaluate_every", scaled(before.evaluate_every))?;

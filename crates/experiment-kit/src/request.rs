@@ -8,7 +8,7 @@ use command_line::Failure;
 use training::{
     device::DeviceChoice,
     memory::{MemoryEstimate, Ram},
-    run_directory::{RunDirectoryError, RunPaths},
+    run_directory::{RunDirectoryError, RunPaths, read_text},
 };
 
 use crate::{
@@ -69,7 +69,7 @@ pub fn compare<S: RunSettings>(
     directory: impl FnOnce() -> PathBuf,
 ) -> Result<CompareRequest<S>> {
     let stored = flags.resume.map(compare::read::<S>).transpose()?;
-    let from_file = |file: &Path| toml::from_str::<Comparison<S>>(&std::fs::read_to_string(file).ok()?).ok();
+    let from_file = |file: &Path| toml::from_str::<Comparison<S>>(&read_text(file).ok()?).ok();
     let given = flags.config.and_then(from_file);
     let run = settings(stored.as_ref().map(|comparison| comparison.run.clone()))?;
     let known = stored.as_ref().or(given.as_ref());
@@ -140,9 +140,12 @@ pub fn train<S: RunSettings>(
 ) -> Result<TrainRequest<S>> {
     let stored = match resume {
         Some(path) if path.join("arms").is_dir() => {
-            bail!("{} is a comparison: resume it without `train`", path.display())
+            bail!("{} is a comparison: resume it with the command that compares", path.display())
         }
-        Some(path) => Some(RunPaths::new(path).read_config::<S>()?),
+        Some(path) => {
+            let stored = RunPaths::new(path).read_config::<S>();
+            Some(stored.with_context(|| format!("{} is not a run that this command makes", path.display()))?)
+        }
         None => None,
     };
     let settings = settings(stored)?;

@@ -6,16 +6,23 @@
 //! [`snapshot`](Environments::snapshot) lets a run go on bit for bit. [`evaluate`] scores a policy; [`record`] keeps
 //! one episode for pictures.
 //!
+//! The tasks of a robot arm are part of builds with the feature `mujoco`, and need the physics library MuJoCo when they
+//! are made; `docs/mujoco.md` says how to install it.
+//!
 //! Tasks follow the programs with which the numbers of the paper on depth in contrastive reinforcement learning were
 //! made (Wang et al. 2025, scaling-crl), or JaxGCRL (Bortkiewicz et al. 2024) where they differ and the [`Variant`]
 //! says so. The crate holds no tensors and learns nothing.
 
 mod ant;
+#[cfg(feature = "mujoco")]
+mod arm;
 mod environments;
 mod evaluation;
 mod grids;
 mod humanoid;
 mod maze;
+#[cfg(feature = "mujoco")]
+mod mujoco;
 mod point;
 mod random;
 mod record;
@@ -25,6 +32,8 @@ mod spring;
 mod task;
 
 pub use ant::AntMaze;
+#[cfg(feature = "mujoco")]
+pub use arm::ArmTask;
 pub use environments::{EnvironmentOptions, Environments, StepView};
 pub use evaluation::{EpisodeScore, Evaluation, EvaluationOptions, evaluate};
 pub use grids::{maze_names, named_maze};

@@ -7,8 +7,20 @@ use crate::{AntMaze, HumanoidTask, PointMaze, SharedTask, TaskError, Variant, ma
 /// The task without walls.
 const HUMANOID: &str = "humanoid";
 
-/// Tasks whose simulation is not part of the workspace yet.
-const ARMS: [&str; 2] = ["arm_push_hard", "arm_binpick_hard"];
+/// The tasks of the arm.
+const PUSH: &str = "arm_push_hard";
+const BINPICK: &str = "arm_binpick_hard";
+
+/// The command that installs the physics library of the arm.
+macro_rules! install {
+    () => {
+        "pip install --no-deps --upgrade --target ~/.mujoco mujoco==3.17.0"
+    };
+}
+
+/// The same for messages that are made elsewhere.
+#[cfg(feature = "mujoco")]
+pub(crate) const MUJOCO_INSTALL: &str = install!();
 
 /// The mazes that the humanoid walks in.
 const OF_HUMANOID: [&str; 5] = ["u_maze", "u_maze_eval", "big_maze", "big_maze_eval", "hardest_maze"];
@@ -20,23 +32,18 @@ pub fn task_names(variant: Variant) -> Vec<String> {
         .flat_map(|agent| maze_names(variant).map(move |maze| (*agent, maze)))
         .filter(|(agent, maze)| *agent != "humanoid" || OF_HUMANOID.contains(maze))
         .map(|(agent, maze)| format!("{agent}_{maze}"));
-    mazes.chain([HUMANOID].into_iter().chain(ARMS).map(str::to_owned)).collect()
+    mazes.chain([HUMANOID, PUSH, BINPICK].map(str::to_owned)).collect()
 }
 
 /// The task of a name: an agent (`point`, `ant`, `humanoid`) and a maze with `_` between them, or one of the tasks
 /// without a maze. [`task_names`] lists them.
 ///
 /// # Errors
-/// [`TaskError::Unknown`] with the nearest names, and [`TaskError::NeedsFeature`] for tasks that this build cannot
-/// simulate.
+/// [`TaskError::Unknown`] with the nearest names, [`TaskError::NeedsFeature`] for tasks of the arm in a build without
+/// the feature `mujoco`, and [`TaskError::NeedsLibrary`] for these where the library is missing or of another version.
 pub fn task(name: &str, variant: Variant) -> Result<SharedTask, TaskError> {
-    if ARMS.contains(&name) {
-        return Err(TaskError::NeedsFeature {
-            name: name.to_owned(),
-            needs: "the physics library MuJoCo 3.2.6 and a bridge to it",
-            advice: "install MuJoCo and take a version of this program that was built with it; \
-                     tasks of the point, the ant and the humanoid need neither",
-        });
+    if [PUSH, BINPICK].contains(&name) {
+        return arm(name, variant);
     }
     if name == HUMANOID {
         return Ok(HumanoidTask::open(name, variant)?.into());
@@ -58,6 +65,25 @@ pub fn task(name: &str, variant: Variant) -> Result<SharedTask, TaskError> {
         }
         _ => Err(unknown(name, variant)),
     }
+}
+
+#[cfg(feature = "mujoco")]
+fn arm(name: &str, variant: Variant) -> Result<SharedTask, TaskError> {
+    let task = if name == PUSH { crate::ArmTask::push_hard } else { crate::ArmTask::binpick_hard };
+    Ok(task(name, variant)?.into())
+}
+
+#[cfg(not(feature = "mujoco"))]
+fn arm(name: &str, _: Variant) -> Result<SharedTask, TaskError> {
+    Err(TaskError::NeedsFeature {
+        name: name.to_owned(),
+        needs: "the physics library MuJoCo",
+        advice: concat!(
+            "build with `--features mujoco`, and install the library with `",
+            install!(),
+            "`; tasks of the point, the ant and the humanoid need neither"
+        ),
+    })
 }
 
 fn unknown(name: &str, variant: Variant) -> TaskError {
@@ -85,7 +111,8 @@ mod tests {
                         assert_eq!((spec.name.as_str(), spec.variant), (name.as_str(), variant));
                         assert!(task(&spec.evaluated_on, variant).is_ok(), "{name}: {}", spec.evaluated_on);
                     }
-                    Err(error) => assert!(matches!(error, TaskError::NeedsFeature { .. }), "{name}: {error}"),
+                    Err(TaskError::NeedsFeature { .. }) if cfg!(not(feature = "mujoco")) => {}
+                    Err(error) => panic!("{name}: {error}"),
                 }
             }
         }
@@ -99,7 +126,16 @@ mod tests {
         }
         let message = task("point_u_mase", Variant::default()).err().unwrap().to_string();
         assert!(message.contains("did you mean `point_u_maze`"), "{message}");
-        let message = task("arm_push_hard", Variant::default()).err().unwrap().to_string();
-        assert!(message.contains("MuJoCo"), "{message}");
+    }
+
+    #[cfg(not(feature = "mujoco"))]
+    #[test]
+    fn without_the_feature_the_arm_says_how_to_get_it() {
+        for name in [PUSH, BINPICK] {
+            let message = task(name, Variant::default()).err().unwrap().to_string();
+            for part in [name, "MuJoCo", "--features mujoco", install!()] {
+                assert!(message.contains(part), "{part}: {message}");
+            }
+        }
     }
 }

@@ -218,6 +218,14 @@ pub enum TaskError {
         /// What to install and how to build.
         advice: &'static str,
     },
+    /// The physics library of the task is missing, or cannot be used.
+    #[error("the task `{name}` needs the physics library MuJoCo: {message}")]
+    NeedsLibrary {
+        /// The task.
+        name: String,
+        /// What is wrong, where it was looked for, and what to do.
+        message: String,
+    },
     /// A setting makes no sense.
     #[error("{what} of the task `{name}` is {value}: {advice}")]
     Setting {

@@ -31,6 +31,7 @@ pub struct LineChart {
     x_label: String,
     y_label: String,
     scales: (Scale, Scale),
+    x_whole: bool,
     x_range: Option<(f64, f64)>,
     y_range: Option<(f64, f64)>,
     clip_start: f64,
@@ -72,6 +73,13 @@ impl LineChart {
     #[must_use]
     pub fn x_scale(mut self, scale: Scale) -> Self {
         self.scales.0 = scale;
+        self
+    }
+
+    /// Marks the abscissa at whole numbers only: it counts something.
+    #[must_use]
+    pub fn x_whole(mut self) -> Self {
+        self.x_whole = true;
         self
     }
 

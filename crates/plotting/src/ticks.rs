@@ -16,6 +16,21 @@ pub(crate) struct Ticks {
     pub(crate) minor: Vec<f64>,
 }
 
+impl Ticks {
+    /// Those at whole numbers, without a point in their labels.
+    pub(crate) fn whole(mut self) -> Self {
+        self.labelled.retain(|tick| (tick.at - tick.at.round()).abs() < 1e-9);
+        for tick in &mut self.labelled {
+            if let Some((whole, rest)) = tick.label.split_once('.')
+                && rest.bytes().all(|digit| digit == b'0')
+            {
+                tick.label = whole.to_owned();
+            }
+        }
+        self
+    }
+}
+
 /// Marks at multiples of 1, 2 or 5 times a power of ten between `low` and `high`, about `most` of them (at most 1.5 times
 /// as many).
 ///
@@ -223,6 +238,13 @@ mod tests {
             let found = labels(linear(low, high, most)).join(" ");
             assert_eq!(found, expected, "{low} to {high}");
         }
+    }
+
+    #[test]
+    fn an_axis_that_counts_is_marked_at_whole_numbers() {
+        assert_eq!(labels(linear(1.0, 4.0, 6).whole()).join(" "), "1 2 3 4");
+        assert_eq!(labels(linear(0.0, 3000.0, 4).whole()).join(" "), "0 1000 2000 3000");
+        assert_eq!(labels(linear(0.1, 0.9, 4).whole()), [""; 0]);
     }
 
     #[test]

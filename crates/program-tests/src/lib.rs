@@ -7,6 +7,7 @@
 mod kills;
 
 use std::{
+    io::{BufRead, BufReader},
     path::Path,
     process::{Child, Command, Output, Stdio},
 };
@@ -43,6 +44,26 @@ impl Program {
         for word in words {
             assert!(stderr.contains(word), "{arguments:?} does not say `{word}`: {stderr}");
         }
+    }
+
+    /// Runs it until it writes a line with `marker` to the standard error output, presses Ctrl-C, and gives the arguments with
+    /// which it says that it goes on.
+    #[track_caller]
+    pub fn interrupted(self, folder: &Path, arguments: &[&str], marker: &str) -> Vec<String> {
+        let mut child = self.start(folder, arguments);
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+        let mut seen: Vec<String> = Vec::new();
+        while seen.last().is_none_or(|line| !line.contains(marker)) {
+            seen.push(lines.next().unwrap_or_else(|| panic!("{arguments:?} ended without `{marker}`: {seen:?}")));
+        }
+        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill starts");
+        assert!(sent.success(), "{arguments:?}");
+        seen.extend(lines);
+        let status = child.wait().expect("the program ends");
+        assert_eq!(status.code(), Some(130), "{arguments:?}: {seen:?}");
+        let advice = seen.iter().find_map(|line| line.split_once("go on with: ")?.1.split_once(" -- "));
+        let (_, advice) = advice.unwrap_or_else(|| panic!("{arguments:?} does not say how to go on: {seen:?}"));
+        advice.split_whitespace().map(str::to_owned).collect()
     }
 
     /// Starts it in a folder.

@@ -33,13 +33,14 @@ pub struct InterruptError {
     reason: String,
 }
 
+static INSTALLED: OnceLock<Result<Interrupt, InterruptError>> = OnceLock::new();
+
 impl Interrupt {
     /// Catches the signals of this process. A process has one handler: further calls give the same flag.
     ///
     /// # Errors
     /// If the system does not allow it, or another part of the program has a handler already.
     pub fn install() -> Result<Self, InterruptError> {
-        static INSTALLED: OnceLock<Result<Interrupt, InterruptError>> = OnceLock::new();
         let install = || {
             let interrupt = Self::manual();
             let flag = interrupt.clone();
@@ -61,6 +62,12 @@ impl Interrupt {
             }
         };
         INSTALLED.get_or_init(install).clone()
+    }
+
+    /// The flag of [`install`](Self::install) where that has been called, and else one that no signal sets: for work inside a
+    /// step that takes long.
+    pub fn current() -> Self {
+        INSTALLED.get().and_then(|installed| installed.clone().ok()).unwrap_or_default()
     }
 
     /// A flag that no signal sets, for a program that has its own way to be stopped.
@@ -89,7 +96,7 @@ mod tests {
         let second = Interrupt::install().unwrap();
         assert!(!first.is_set() && !second.is_set());
         assert_eq!(first.trigger(), 1);
-        assert!(second.is_set());
+        assert!(second.is_set() && Interrupt::current().is_set());
         assert_eq!(second.trigger(), 2);
         assert!(!Interrupt::manual().is_set());
     }

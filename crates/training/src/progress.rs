@@ -2,7 +2,7 @@
 
 use std::{
     io::{IsTerminal, Write, stderr},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -69,14 +69,13 @@ impl Progress {
     pub fn run(&self, name: &str, done: usize, steps: usize) -> RunProgress {
         let bar = self.bars.add(ProgressBar::new(steps as u64));
         // The template is a constant; should it not be understood, the bar is plain.
-        let style = ProgressStyle::with_template("{prefix:>12} {bar:24} {pos}/{len} {msg} left {eta}");
+        let style = ProgressStyle::with_template("{prefix:>26} {bar:24} {pos}/{len} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         bar.set_prefix(shortened(name));
         bar.set_position(done as u64);
-        // Else the steps before the resume would count as made in no time.
-        bar.reset_eta();
         let (mode, unit) = (self.mode, self.unit);
-        RunProgress { name: name.to_owned(), bar, mode, unit, started: Instant::now(), done, rate: None }
+        let started = Instant::now();
+        RunProgress { name: name.to_owned(), bar, mode, unit, started, done, rate: None, follow: 0, printed: None }
     }
 
     /// Adds work of `total` parts that is no training; it vanishes when it is finished. Of use on a terminal only.
@@ -127,9 +126,30 @@ pub struct RunProgress {
     done: usize,
     /// Tokens a second, smoothed.
     rate: Option<f64>,
+    /// Runs as long as this one that come after it.
+    follow: usize,
+    /// When the last line was printed.
+    printed: Option<Instant>,
 }
 
+/// Between two plain lines of a run.
+const PAUSE: Duration = Duration::from_millis(500);
+
 impl RunProgress {
+    /// Counts `more` runs as long as this one, which come after it, into the time that is left.
+    #[must_use]
+    pub fn followed_by(mut self, more: usize) -> Self {
+        self.follow = more;
+        self
+    }
+
+    /// Seconds until this run and those after it are made, as far as one can tell.
+    fn left(&self, report: &StepReport) -> f64 {
+        let made = report.step.saturating_sub(self.done).max(1) as f64;
+        let steps = report.steps.saturating_sub(report.step) as f64 + self.follow as f64 * report.steps as f64;
+        self.started.elapsed().as_secs_f64() / made * steps
+    }
+
     /// Shows a step.
     pub fn update(&mut self, report: &StepReport) {
         let now = report.tokens_per_second();
@@ -137,13 +157,15 @@ impl RunProgress {
         match self.mode {
             Mode::Bars => {
                 self.bar.set_position(report.step as u64);
-                self.bar.set_message(bar_text(report, self.rate, self.unit));
+                let left = human_duration(self.left(report));
+                self.bar.set_message(format!("{}, {left} left", bar_text(report, self.rate, self.unit)));
             }
             Mode::Lines if report.evaluation.is_some() => {
-                let made = report.step.saturating_sub(self.done).max(1) as f64;
-                let left =
-                    self.started.elapsed().as_secs_f64() / made * report.steps.saturating_sub(report.step) as f64;
-                line(&plain_line(&self.name, report, self.rate, self.unit, left));
+                // Where evaluations come in quick succession, not each is worth a line.
+                if report.step >= report.steps || self.printed.is_none_or(|printed| printed.elapsed() >= PAUSE) {
+                    line(&plain_line(&self.name, report, self.rate, self.unit, self.left(report)));
+                    self.printed = Some(Instant::now());
+                }
             }
             Mode::Lines | Mode::Hidden => {}
         }
@@ -157,7 +179,7 @@ impl RunProgress {
 
 /// A name that fits before a bar: of a long one (a layout with many shortcuts) the beginning.
 fn shortened(name: &str) -> String {
-    const WIDTH: usize = 12;
+    const WIDTH: usize = 26;
     if name.chars().count() <= WIDTH {
         return name.to_owned();
     }
@@ -171,12 +193,11 @@ fn line(text: &str) {
 
 fn bar_text(report: &StepReport, rate: Option<f64>, unit: &str) -> String {
     let loss = report.loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.4}"));
-    format!("loss {loss}  {} {unit}/s ", human_count(rate.unwrap_or_default()))
+    format!("loss {loss}  {} {unit}/s", human_count(rate.unwrap_or_default()))
 }
 
 fn plain_line(name: &str, report: &StepReport, rate: Option<f64>, unit: &str, seconds_left: f64) -> String {
-    let mut line =
-        format!("{name}: step {}/{}, {}", report.step, report.steps, bar_text(report, rate, unit).trim_end());
+    let mut line = format!("{name}: step {}/{}, {}", report.step, report.steps, bar_text(report, rate, unit));
     // The task logs its most telling number first; the others are in the log.
     if let Some((metric, value)) = report.evaluation.iter().flatten().next() {
         line += &format!(", {} {value:.4}", metric.replace('_', " "));
@@ -275,9 +296,9 @@ mod tests {
 
     #[test]
     fn a_long_name_does_not_push_its_bar_out_of_line() {
-        assert_eq!(shortened("ancre #0"), "ancre #0");
-        assert_eq!(shortened("0:2+2:3+3:7+0:12+1:12"), "0:2+2:3+3:7…");
-        assert_eq!(shortened("éééééééééééé").chars().count(), 12);
+        assert_eq!(shortened("replacing, depth 64, seed 10"), "replacing, depth 64, seed…");
+        assert_eq!(shortened("cascade, depth 16, seed 0"), "cascade, depth 16, seed 0");
+        assert_eq!(shortened(&"é".repeat(40)).chars().count(), 26);
     }
 
     #[test]

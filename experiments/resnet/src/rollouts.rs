@@ -12,10 +12,24 @@ const LIMB: Color = Color(0x1f, 0x3a, 0x5f);
 /// title; a record without a title has the name of its task.
 pub fn maze_from_above(records: &[EpisodeRecord], titles: &[String], title: &str, subtitle: &str) -> ScenePanels {
     let figure = ScenePanels::new(title).subtitle(subtitle).x_label("x, m").y_label("y, m");
+    // Six are two rows of three rather than four and two.
+    let figure = if records.len() % 4 == 2 { figure.panels_a_row(3) } else { figure };
     records
         .iter()
         .enumerate()
         .fold(figure, |figure, (i, record)| figure.panel(way_from_above(record, titles.get(i).unwrap_or(&record.task))))
+}
+
+/// What became of an episode, in a few words: `episode 2: at the goal after 41 steps`.
+pub fn outcome(number: usize, record: &EpisodeRecord) -> String {
+    let steps = record.distances.len();
+    let reached = record.distances.iter().position(|&distance| f64::from(distance) < record.success_within);
+    let end = match (reached, record.terminated) {
+        (Some(step), _) => format!("at the goal after {} steps", step + 1),
+        (None, true) => format!("ended after {steps} steps"),
+        (None, false) => format!("not at the goal in {steps} steps"),
+    };
+    format!("episode {number}: {end}")
 }
 
 fn way_from_above(record: &EpisodeRecord, title: &str) -> ScenePanel {
@@ -171,6 +185,9 @@ mod tests {
             let mut record = goal_tasks::record(&task, 0, Some(20), |_, action| action.fill(0.5)).unwrap();
             let above = maze_from_above(std::slice::from_ref(&record), &[], "t", "").svg().unwrap();
             assert!(above.contains(name) && above.contains("wall"));
+            assert_eq!(outcome(1, &record), "episode 1: not at the goal in 20 steps");
+            record.distances[6] = 0.1;
+            assert_eq!(outcome(2, &record), "episode 2: at the goal after 7 steps");
             let side = side_view(&record, 4, "t", "").svg().unwrap();
             assert_eq!(side.matches(" s\n").count(), 4);
             record.scenes.clear();

@@ -26,6 +26,9 @@ pub const SIDE: &str = "episode-side";
 const EPISODES: u64 = 6;
 const FRAMES: usize = 12;
 
+/// Matrices over all pairs of a batch that the critic's loss and its gradient hold at once, counted generously.
+const PAIR_TENSORS: u64 = 12;
+
 /// This program.
 pub const PROGRAM: Program = Program { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
 
@@ -68,18 +71,21 @@ where
     /// Tells what each block of the actor does, and leaves pictures of episodes.
     fn finished(&self, settings: &Settings, path: &Path, agent: &Agent<B>, task: &ContrastiveRl<B>) -> Result<Ended> {
         let records = task.episodes(agent, EPISODES)?;
-        let titles: Vec<String> = (1..=records.len()).map(|i| format!("episode {i}")).collect();
+        let titles: Vec<String> =
+            records.iter().enumerate().map(|(i, record)| rollouts::outcome(i + 1, record)).collect();
         let subtitle = format!(
-            "{}: {} of depth {}, {} updates; the policy's mean action",
+            "{}: {} of depth {}, seed {}, {} updates; the policy's mean action",
             task.evaluation_task_name(),
             settings.model.arm,
             settings.model.depth,
+            settings.seed,
             settings.training.steps
         );
         let folder = RunPaths::new(path).figures();
         rollouts::maze_from_above(&records, &titles, "Episodes from above", &subtitle).save(&folder, FROM_ABOVE)?;
         if let Some(first) = records.first().filter(|record| !record.bodies.is_empty()) {
-            rollouts::side_view(first, FRAMES, "An episode from the side", &subtitle).save(&folder, SIDE)?;
+            rollouts::side_view(first, FRAMES, &format!("From the side: {}", titles[0]), &subtitle)
+                .save(&folder, SIDE)?;
         }
         Ok(Ended::Done(serde_json::json!({ "block_drop": task.block_drop(agent) })))
     }
@@ -112,6 +118,9 @@ pub fn memory_estimate(settings: &Settings, arms: usize) -> MemoryEstimate {
     let rows = settings.data.batch.max(settings.evaluation.episodes);
     let activations = settings.model.activation_bytes(rows).saturating_mul(2 * at_once.max(cores() as u64));
     estimate.add(format!("activations of {rows} transitions"), activations);
+    // Of every transition with every goal: distances, logits, two exponentials, and their gradients.
+    let pairs = (settings.data.batch as u64).saturating_mul(settings.data.batch as u64);
+    estimate.add("the critic's pairs of transitions and goals", pairs.saturating_mul(4 * PAIR_TENSORS));
     estimate
 }
 

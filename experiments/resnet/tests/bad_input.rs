@@ -22,13 +22,24 @@ fn impossible_settings() {
     refused(path, &["--width", "10000000000"], 2, &["width = 10000000000"]);
     refused(path, &["--depth", "4000000000000000000"], 2, &["depth = 4000000000000000000"]);
     refused(path, &["--batch", "1000000000000"], 2, &["batch"]);
+    refused(path, &["--preset", "smoke", "--batch", "1000000"], 2, &["memory", "pairs of transitions"]);
+    let many = ["classify", "--data", "twemoji", "--batch", "16777216", "--micro-batch", "64", "--width", "4"];
+    refused(path, &many, 2, &["memory", "images of a step"]);
+    let windows = ["--preset", "smoke", "--set", "collection.sampling=windows", "--batch", "10000"];
+    refused(path, &windows, 2, &["data.batch = 10000", "6368 transitions"]);
+    refused(path, &["--config", "/dev/zero"], 2, &["/dev/zero", "longer than"]);
+    refused(path, &["--depth", "0"], 2, &["depth = 0", "4 or 8"]);
+    refused(path, &["--depths", "8,1028"], 2, &["depth = 1028", "at most 1024"]);
+    refused(path, &["classify", "--set", "data.batch=0"], 2, &["data.batch is 0"]);
     refused(path, &["--set", "evaluation.episodes=1000000000000"], 2, &["episodes"]);
     refused(path, &["--set", "collection.updates=4000000000000000000"], 2, &["updates"]);
     refused(path, &["classify", "--width", "10000000000"], 2, &["width = 10000000000"]);
     refused(path, &["classify", "--network", "conv", "--depth", "6000000000002"], 2, &["depth = 6000000000002"]);
     refused(path, &["classify", "--set", "model.size=4000000000"], 2, &["size"]);
     refused(path, &["--task", "point_bigmaze"], 2, &["point_bigmaze", "point_big_maze"]);
-    refused(path, &["--task", "arm_push_hard"], 2, &["arm_push_hard", "MuJoCo"]);
+    if cfg!(not(feature = "mujoco")) {
+        refused(path, &["--task", "arm_push_hard"], 2, &["arm_push_hard", "MuJoCo", "--features mujoco"]);
+    }
     refused(path, &["--set", "task.evaluate_on=ant_u_maze"], 2, &["ant_u_maze", "point_big_maze"]);
     refused(path, &["--batch", "64", "--set", "data.micro_batch=32"], 2, &["micro_batch = 32", "batch = 64"]);
     refused(path, &["--set", "collection.prefill=10"], 2, &["collection.prefill = 10", "201"]);

@@ -26,6 +26,38 @@ fn a_killed_and_resumed_run_ends_with_the_same_bytes() {
     println!("{:?}", killed_run(PROGRAM, SETTINGS));
 }
 
+/// The advice named the command of the other family, which cannot read the run.
+#[test]
+fn every_command_that_is_interrupted_says_how_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["--steps", "300", "--depth", "4", "--width", "8", "--set", "training.evaluate_every=100"];
+    for (command, arm) in
+        [("compare", "--arms"), ("train", "--arm"), ("classify", "--arms"), ("train-classifier", "--arm")]
+    {
+        let run = [&[command, arm, "cascade", "--out", command][..], &small].concat();
+        let advice = PROGRAM.interrupted(folder.path(), &run, "run directory");
+        let advice: Vec<&str> = advice.iter().map(String::as_str).collect();
+        PROGRAM.succeeds(folder.path(), &advice);
+    }
+}
+
+/// It went on deaf until all experience was there, longer than a scheduler waits.
+#[test]
+fn a_run_that_is_interrupted_in_its_first_experience_makes_it_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |out| {
+        let task = ["train", "--arm", "ancre", "--task", "ant_u_maze", "--steps", "2", "--depth", "4", "--width", "8"];
+        let sizes = ["--set", "collection.environments=64", "--set", "evaluation.episodes=1", "--out", out];
+        [&task[..], &sizes].concat()
+    };
+    let advice = PROGRAM.interrupted(folder.path(), &run("stopped"), "run directory");
+    let log = |out: &str| std::fs::read_to_string(folder.path().join(out).join("metrics.jsonl")).unwrap();
+    assert_eq!(log("stopped"), "", "no step was made");
+    PROGRAM.succeeds(folder.path(), &advice.iter().map(String::as_str).collect::<Vec<_>>());
+    PROGRAM.succeeds(folder.path(), &run("whole"));
+    assert_eq!(log("stopped"), log("whole"));
+}
+
 #[test]
 fn a_killed_and_resumed_comparison_over_depths_ends_with_the_same_logs() {
     let more = ["--arms", "cascade,ancre", "--depths", "4,8", "--set", "training.checkpoint_every=5"];

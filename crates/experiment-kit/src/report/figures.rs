@@ -66,8 +66,8 @@ pub fn has_coefficients(run: &RunLogs) -> bool {
 }
 
 /// The coefficients of the arms that learn them, one panel a run, with a warning if there are more than fit; none if no
-/// arm learns any.
-pub fn connections_map(all: &Runs, subtitle: &str) -> Option<(HeatMap, Option<String>)> {
+/// arm learns any. `unit` is what connections follow, `layer` or `block`.
+pub fn connections_map(all: &Runs, subtitle: &str, unit: &str) -> Option<(HeatMap, Option<String>)> {
     let learned: Vec<&RunLogs> = all.runs.iter().filter(|run| has_coefficients(run)).collect();
     let count = learned.len();
     if count == 0 {
@@ -76,7 +76,7 @@ pub fn connections_map(all: &Runs, subtitle: &str) -> Option<(HeatMap, Option<St
     let mut map = HeatMap::new("Learned connections")
         .subtitle(subtitle)
         .x_label("source state i")
-        .y_label("layer l")
+        .y_label(format!("{unit} l"))
         .value_label("weight");
     for run in learned.into_iter().take(MAX_PANELS) {
         let rows = &run.summary.coefficients;

@@ -23,9 +23,8 @@ pub(crate) struct UnderWay<E: Experiment> {
 }
 
 impl<E: Experiment> UnderWay<E> {
-    /// A run that has begun, with its progress bar under `name`.
-    pub fn new(trainer: RunTrainer<E>, settings: E::Settings, path: PathBuf, name: &str, progress: &Progress) -> Self {
-        let bar = progress.run(name, trainer.step(), settings.training().steps);
+    /// A run that has begun, with its progress bar.
+    pub fn new(trainer: RunTrainer<E>, settings: E::Settings, path: PathBuf, bar: RunProgress) -> Self {
         Self { trainer, settings, bar, path, memory: StepMemory::default() }
     }
 
@@ -83,13 +82,20 @@ pub fn train<E: Experiment>(
     }
     let arm = settings.arm().to_string();
     progress.message(&format!("arm: {arm}; run directory: {}", path.display()));
-    let mut run = UnderWay::<E>::new(trainer, settings.clone(), path.to_owned(), &arm, progress);
+    let bar = progress.run(&arm, trainer.step(), settings.training().steps);
+    let mut run = UnderWay::<E>::new(trainer, settings.clone(), path.to_owned(), bar);
     while !run.trainer.is_finished() {
         if interrupt.is_set() {
             run.stop()?;
             return Ok(RunEnd::Interrupted);
         }
-        run.step()?;
+        match run.step() {
+            Err(TrainError::Interrupted { .. }) => {
+                run.stop()?;
+                return Ok(RunEnd::Interrupted);
+            }
+            stepped => stepped?,
+        }
     }
     run.finish(experiment, None)
 }

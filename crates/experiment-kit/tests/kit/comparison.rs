@@ -62,7 +62,7 @@ fn every_run_ends_once_and_is_reported() {
     let known = |run: &RunLogs| if run.seed == 3 { run.summary.connection_parameters as f64 } else { f64::NAN };
     assert_eq!(cells("ancre", &known), ["+2.00", "-"], "one seed has no spread");
     assert!(report::table::cost(&runs, "numbers/s").to_text().contains("numbers/s"));
-    assert!(report::connections_map(&runs, "").is_some_and(|(_, warning)| warning.is_none()));
+    assert!(report::connections_map(&runs, "", "layer").is_some_and(|(_, warning)| warning.is_none()));
     report::write(path, "# Report\n", &json!({ "format": 1 })).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&fs::read(path.join("report.json")).unwrap()).unwrap()["format"], 1);
 }

@@ -23,7 +23,7 @@ pub struct BlockShape {
 }
 
 /// Multiplications of one task, roughly: below that the hand-over to another thread costs as much as the work.
-const TASK: usize = 1 << 20;
+const TASK: usize = 1 << 22;
 
 impl BlockShape {
     /// Parameters of a layer.
@@ -48,6 +48,11 @@ impl BlockShape {
 
     fn inverse_start(self) -> usize {
         (2 * self.layers - 1) * self.width
+    }
+
+    /// Whether it is worth the hand-over to give parts of so many rows to threads.
+    fn has_parts(self, rows: usize) -> bool {
+        rows > self.rows_a_task() && rayon::current_num_threads() > 1
     }
 
     /// Rows that one task handles; it depends on nothing but the shape, and so do the sums over rows.
@@ -92,25 +97,36 @@ pub fn forward(
         return;
     }
     let (span, kept) = (shape.rows_a_task() * shape.width, shape.rows_a_task() * shape.saved_len());
-    let tasks = output.par_chunks_mut(span).zip(input.par_chunks(span));
-    match saved {
-        Some(saved) => {
+    // The parts are the same whoever does them, so that the number of threads changes no bit.
+    match (saved, shape.has_parts(rows)) {
+        (Some(saved), parts) => {
             assert_eq!(saved.len(), rows * shape.saved_len(), "residual_block: room for what is kept of every row");
-            if rows <= shape.rows_a_task() {
-                return forward_task(shape, input, parameters, eps, saved, output);
+            let run = |((o, x), s): ((&mut [f32], &[f32]), &mut [f32])| forward_task(shape, x, parameters, eps, s, o);
+            match parts {
+                true => {
+                    let tasks = output.par_chunks_mut(span).zip(input.par_chunks(span));
+                    tasks.zip(saved.par_chunks_mut(kept)).for_each(run);
+                }
+                false => {
+                    let tasks = output.chunks_mut(span).zip(input.chunks(span));
+                    tasks.zip(saved.chunks_mut(kept)).for_each(run);
+                }
             }
-            tasks.zip(saved.par_chunks_mut(kept)).for_each(|((o, x), s)| forward_task(shape, x, parameters, eps, s, o));
         }
-        None if rows <= shape.rows_a_task() => {
-            forward_task(shape, input, parameters, eps, &mut vec![0.0; rows * shape.saved_len()], output);
+        (None, parts) => {
+            let room = || vec![0.0; kept.min(rows * shape.saved_len())];
+            let run = |saved: &mut Vec<f32>, (o, x): (&mut [f32], &[f32])| {
+                let used = x.len() / shape.width * shape.saved_len();
+                forward_task(shape, x, parameters, eps, &mut saved[..used], o);
+            };
+            match parts {
+                true => output.par_chunks_mut(span).zip(input.par_chunks(span)).for_each_init(room, run),
+                false => {
+                    let mut saved = room();
+                    output.chunks_mut(span).zip(input.chunks(span)).for_each(|task| run(&mut saved, task));
+                }
+            }
         }
-        None => tasks.for_each_init(
-            || vec![0.0; kept],
-            |saved, (o, x)| {
-                let kept = x.len() / shape.width * shape.saved_len();
-                forward_task(shape, x, parameters, eps, &mut saved[..kept], o);
-            },
-        ),
     }
 }
 
@@ -219,10 +235,9 @@ pub fn backward(
             input_gradient: input_gradients.as_mut().and_then(Iterator::next),
         })
         .collect();
-    let affine: Vec<Vec<f32>> = if rows <= at_once {
-        tasks.into_iter().map(|task| backward_task(shape, task)).collect()
-    } else {
-        tasks.into_par_iter().map(|task| backward_task(shape, task)).collect()
+    let affine: Vec<Vec<f32>> = match shape.has_parts(rows) {
+        true => tasks.into_par_iter().map(|task| backward_task(shape, task)).collect(),
+        false => tasks.into_iter().map(|task| backward_task(shape, task)).collect(),
     };
     let Some(gradient) = parameter_gradient else { return };
     assert_eq!(gradient.len(), shape.parameters(), "residual_block: room for the gradient of the parameters");
@@ -233,10 +248,9 @@ pub fn backward(
             *g = affine.iter().map(|part| part[layer * 3 * width + i]).sum();
         }
     };
-    if rows <= at_once {
-        gradient.chunks_mut(shape.layer_len()).enumerate().for_each(of_layer);
-    } else {
-        gradient.par_chunks_mut(shape.layer_len()).enumerate().for_each(of_layer);
+    match shape.has_parts(rows) {
+        true => gradient.par_chunks_mut(shape.layer_len()).enumerate().for_each(of_layer),
+        false => gradient.chunks_mut(shape.layer_len()).enumerate().for_each(of_layer),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::geometry::{Rect, Stroke};
 use crate::legend::{Columns, Entry, LineEnds};
 use crate::series::Usable;
 use crate::style::{Dash, GREY, LABEL_SIZE, Legend, PAD, REFERENCE, TICK_SIZE};
-use crate::{Figure, PlotError};
+use crate::{Figure, PlotError, Scale};
 
 const SIZE: (u32, u32) = (840, 480);
 /// What the default size leaves for the names of the series; more widens the picture.
@@ -177,6 +177,7 @@ impl Figure for LineChart {
 
         heading.draw(&canvas)?;
         let x_ticks = frame::horizontal_ticks(&x_axis, plot.width(), fonts);
+        let x_ticks = if self.x_whole && self.scales.0 == Scale::Linear { x_ticks.whole() } else { x_ticks };
         frame::draw_columns(&canvas, plot, &x_axis, &x_ticks)?;
         frame::draw_rows(&canvas, plot, &y_axis, &y_ticks)?;
         frame::draw_base(&canvas, (left, bottom), (right, bottom))?;

@@ -73,7 +73,7 @@ pub enum CheckpointError {
     },
     /// The checkpoint belongs to a run with other settings.
     #[error(
-        "the checkpoint {} was made with other settings:\n  {}\ngive the same settings, or allow the change explicitly \
+        "the checkpoint {} was made with other settings:\n  {}\ngive the same settings, or allow the change (--allow-changes) \
          if you mean it", path.display(), differences.join("\n  ")
     )]
     OtherConfiguration {

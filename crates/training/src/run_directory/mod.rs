@@ -22,7 +22,7 @@ mod new_run;
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -167,9 +167,27 @@ impl RunPaths {
     /// If `config.toml` is missing or does not fit the type.
     pub fn read_config<T: DeserializeOwned>(&self) -> Result<T, RunDirectoryError> {
         let path = self.config();
-        let text = fs::read_to_string(&path).map_err(RunDirectoryError::io("read", &path))?;
+        let text = read_text(&path)?;
         toml::from_str(&text).map_err(|error| RunDirectoryError::Content { path, message: error.to_string() })
     }
+}
+
+/// The longest settings file that is read.
+const LONGEST_TEXT: u64 = 16 << 20;
+
+/// The text of a settings file, which may be a pipe, but not one without end.
+///
+/// # Errors
+/// If it cannot be read, or is longer than any settings file.
+pub fn read_text(path: &Path) -> Result<String, RunDirectoryError> {
+    let file = File::open(path).map_err(RunDirectoryError::io("read", path))?;
+    let mut text = String::new();
+    let read = file.take(LONGEST_TEXT + 1).read_to_string(&mut text).map_err(RunDirectoryError::io("read", path))?;
+    if read as u64 > LONGEST_TEXT {
+        let message = format!("it is longer than {} MiB, which no settings file is", LONGEST_TEXT >> 20);
+        return Err(RunDirectoryError::Content { path: path.to_owned(), message });
+    }
+    Ok(text)
 }
 
 /// The directory of a run, held by this process until the value is dropped.

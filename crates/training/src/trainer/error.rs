@@ -79,6 +79,12 @@ pub enum TrainError {
         /// What is no number any more.
         reason: String,
     },
+    /// The task was asked to stop before it had what a step needs. The run can be saved, and goes on from where it was.
+    #[error("stopped while preparing step {step}")]
+    Interrupted {
+        /// The number of the step, from 1.
+        step: usize,
+    },
     /// All steps have been made.
     #[error("the run has made all its {steps} steps")]
     Finished {

@@ -21,7 +21,7 @@ pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
     if report.protocol().is_some() {
         drawn.save(&frechet(report), folder, "scores")?;
     }
-    if let Some((figure, warning)) = connections_map(&report.runs, &scale(report)) {
+    if let Some((figure, warning)) = connections_map(&report.runs, &scale(report), "block") {
         drawn.save(&figure, folder, "connections")?;
         drawn.warnings.extend(warning);
     }

@@ -13,7 +13,7 @@ use crate::task::metric;
 pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
     let mut drawn = Drawn::default();
     drawn.save(&loss(report), folder, "loss")?;
-    if let Some((figure, warning)) = connections_map(&report.runs, &scale(report)) {
+    if let Some((figure, warning)) = connections_map(&report.runs, &scale(report), "layer") {
         drawn.save(&figure, folder, "connections")?;
         drawn.warnings.extend(warning);
     }

@@ -102,7 +102,9 @@ impl TrainingProgram for ClassifyProgram {
     where
         B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps;
 
-    const TRAIN_REMEDY: &'static str = "a smaller --micro-batch or --width";
+    const COMPARE: &'static str = "classify ";
+    const TRAIN: &'static str = "train-classifier ";
+    const TRAIN_REMEDY: &'static str = "a smaller --batch, --micro-batch or --width";
     const METRICS: &'static str = "metric";
 
     fn progress() -> Progress {
@@ -118,6 +120,9 @@ impl TrainingProgram for ClassifyProgram {
         estimate.add(format!("weights of {arms} run(s), and AdamW's two moments"), parameters.saturating_mul(3 * arms));
         estimate.add("gradients of one step", parameters.saturating_mul(workers(settings) as u64 + 1));
         let rows = settings.data.micro_batch;
+        let image = (model.channels as u64).saturating_mul((model.size * model.size) as u64).saturating_mul(4);
+        let batch = (settings.data.batch as u64).saturating_mul(image.saturating_add(64));
+        estimate.add(format!("the {} images of a step", settings.data.batch), batch);
         estimate.add(
             format!("activations of {parallel} x {rows} images"),
             model.activation_bytes(rows).saturating_mul(parallel),

@@ -168,7 +168,7 @@ impl Report {
             .y_scale(Scale::Log);
         drawn.save(&with_arms(chart, &self.runs, metric::TRAINING_LOSS), folder, "training-loss")?;
         let part = if self.comparison.run.model.network == Network::Mlp { "" } else { "first stage; " };
-        if let Some((figure, warning)) = connections_map(&self.runs, &format!("{part}{}", self.scale())) {
+        if let Some((figure, warning)) = connections_map(&self.runs, &format!("{part}{}", self.scale()), "block") {
             drawn.save(&figure, folder, "connections")?;
             drawn.warnings.extend(warning);
         }

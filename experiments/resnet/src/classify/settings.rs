@@ -122,7 +122,7 @@ impl Settings {
     /// The first fault found.
     pub fn validate(&self) -> Result<(), SettingsError> {
         checks::seed(self.seed)?;
-        checks::positive("data", &[("batch", self.data.batch), ("micro_batch", self.data.micro_batch)])?;
+        checks::positive("data.", &[("batch", self.data.batch), ("micro_batch", self.data.micro_batch)])?;
         checks::at_most("data.", &[("batch", self.data.batch)], 1 << 24)?;
         let NetworkConfig { size, channels, classes, .. } = self.model;
         checks::at_most("model.", &[("size", size), ("channels", channels), ("classes", classes)], 1 << 16)?;
@@ -143,7 +143,8 @@ impl Settings {
     /// How the images are read. Which are held out does not depend on the run's seed.
     pub fn image_options(&self) -> ImageOptions {
         let expected_classes = (self.model.classes > 0).then_some(self.model.classes);
-        ImageOptions { held_out: self.data.held_out, expected_classes, ..ImageOptions::default() }
+        let size = (self.model.size > 0).then_some(self.model.size);
+        ImageOptions { size, held_out: self.data.held_out, expected_classes, ..ImageOptions::default() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use burn::{
     optim::GradientsParams,
     tensor::{
@@ -56,11 +56,15 @@ impl Images {
     /// # Errors
     /// If they cannot be read, none is held out, or the network was set up for others.
     pub fn load(settings: &mut Settings) -> Result<Self> {
-        let data = settings.data.images.load(&settings.image_options())?;
+        let data = (settings.data.images.load(&settings.image_options()))
+            .context("the size that images are brought to is model.size, such as --set model.size=32")?;
         let description = data.to_string();
         let ImageData { train, held_out, .. } = data;
         if held_out.is_empty() {
             bail!("no image is held out to evaluate on: give a larger share with --set data.held_out=0.2");
+        }
+        if train.classes() < 2 {
+            bail!("all images are of one class: there is nothing to tell apart");
         }
         let [channels, size, _] = train.shape();
         let model = &mut settings.model;

@@ -38,7 +38,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  experiments-resnet compare --arms cascade,ancre --depths 16,64 --seeds 3")]
     Compare(CompareArgs<RunArgs>),
     /// Train one arm
-    #[command(after_help = "Examples:\n  experiments-resnet train --arm ancre --task point_u_maze\n  \
+    #[command(mut_arg("init_from", |arg| arg.hide(true)), after_help = "Examples:\n  experiments-resnet train --arm ancre --task point_u_maze\n  \
                       experiments-resnet train --resume runs/train-cpu-1")]
     Train(TrainArgs<RunArgs>),
     /// Compare arms on image classification: a deep residual MLP on embedded digits
@@ -48,10 +48,10 @@ pub enum Command {
     )]
     Classify(CompareArgs<ClassifyArgs>),
     /// Train one classifier
-    #[command(after_help = "Example:\n  experiments-resnet train-classifier --arm ancre --depth 64")]
+    #[command(mut_arg("init_from", |arg| arg.hide(true)), after_help = "Example:\n  experiments-resnet train-classifier --arm ancre --depth 64")]
     TrainClassifier(TrainArgs<ClassifyArgs>),
     /// List the tasks with their sizes
-    #[command(after_help = "Example:\n  experiments-resnet tasks")]
+    #[command(after_help = "Example:\n  experiments-resnet tasks ant_u")]
     Tasks(TaskArgs),
     /// List the presets with their sizes
     #[command(after_help = "Example:\n  experiments-resnet presets")]
@@ -78,7 +78,7 @@ pub struct RunArgs {
     /// The task: see `experiments-resnet tasks` [default: point_big_maze]
     #[arg(long)]
     pub task: Option<String>,
-    /// Layers in the residual blocks of every network, a multiple of four [default: 16]
+    /// Layers in the residual blocks of every network, a multiple of four [default: that of the preset, 16]
     #[arg(long)]
     pub depth: Option<usize>,
     /// Width of every network

@@ -13,7 +13,7 @@ type Outcome = Result<(), Failure>;
 pub fn tasks(args: &TaskArgs) -> Outcome {
     let columns = ["task", "state", "action", "goal", "episode", "step", "success", "evaluated on"];
     let mut table = Table::new(columns)
-        .units(["", "numbers", "numbers", "numbers", "steps", "s", "within", ""])
+        .units(["", "numbers", "numbers", "numbers", "steps", "s", "within m", ""])
         .align(0, Align::Left)
         .align(7, Align::Left);
     let mut missing = Vec::new();
@@ -38,9 +38,13 @@ pub fn tasks(args: &TaskArgs) -> Outcome {
             Err(error) => missing.push(error.to_string()),
         }
     }
+    if let (Some(part), 0, true) = (&args.part, table.len(), missing.is_empty()) {
+        say(format!("no task has `{part}` in its name; without it all are listed"));
+        return Ok(());
+    }
     say(table.to_text());
     for reason in missing {
-        say(format!("not in this build: {reason}"));
+        say(format!("not available: {reason}"));
     }
     Ok(())
 }

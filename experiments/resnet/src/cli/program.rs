@@ -29,7 +29,7 @@ impl TrainingProgram for ContrastiveProgram {
     where
         B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps;
 
-    const TRAIN_REMEDY: &'static str = "fewer collection.environments or a shorter collection.replay";
+    const TRAIN_REMEDY: &'static str = "a smaller --batch or --width, fewer collection.environments or evaluation.episodes, or a shorter collection.replay";
     const METRICS: &'static str = "metric";
 
     fn progress() -> Progress {
@@ -57,7 +57,7 @@ impl TrainingProgram for ContrastiveProgram {
             plotting::si(steps)
         ));
         progress.message(&format!(
-            "networks: {} layers of width {}, {} parameters; {} updates of {} transitions",
+            "networks: up to {} layers of width {}, {} parameters; {} updates of {} transitions",
             model.depth,
             model.width,
             plotting::si(settings.parameters() as f64),

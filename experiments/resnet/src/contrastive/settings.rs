@@ -152,6 +152,16 @@ pub enum SettingsError {
         /// In words.
         range: &'static str,
     },
+    /// A batch is larger than what a round of windows gives.
+    #[error(
+        "data.batch = {batch} is more than the {round} transitions that a round of windows gives: at most that many are possible"
+    )]
+    Round {
+        /// As given.
+        batch: usize,
+        /// Transitions of a round.
+        round: usize,
+    },
     /// The batch was cut.
     #[error(
         "data.micro_batch = {micro_batch} is not data.batch = {batch}: a contrastive loss cannot be taken in parts, give both \
@@ -225,6 +235,11 @@ impl Settings {
             if value < least {
                 return Err(SettingsError::TooSmall { name, value, least });
             }
+        }
+        // A window gives a transition for each of its steps but the last.
+        let round = collection.environments.saturating_mul(episode.saturating_sub(1));
+        if collection.sampling == Sampling::Windows && data.batch > round {
+            return Err(SettingsError::Round { batch: data.batch, round });
         }
         if data.batch != data.micro_batch {
             return Err(SettingsError::Parts { batch: data.batch, micro_batch: data.micro_batch });

@@ -13,6 +13,7 @@ use hindsight_replay::{Hindsight, Pair, Replay, ReplayShape};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 use training::{
+    interrupt::Interrupt,
     parameters::NamedTensor,
     trainer::{Task, TaskState, TrainError},
 };
@@ -151,10 +152,15 @@ where
         })
     }
 
-    /// Gathers the first experience, where that has not been done.
+    /// Gathers the first experience, where that has not been done. Where it is interrupted, none counts.
     fn prefill(&mut self) -> Result<(), TrainError> {
         if let Some(policy) = self.initial.take() {
+            let interrupt = Interrupt::current();
             for _ in 0..self.settings.collection.prefill {
+                if interrupt.is_set() {
+                    self.initial = Some(policy);
+                    return Err(TrainError::Interrupted { step: 1 });
+                }
                 self.collect(&policy, 0)?;
             }
         }
@@ -336,8 +342,9 @@ where
         let [mean, _] = means;
         let sizes = read(mean.tanh().abs());
         let mut values = vec![
-            (metric::SUCCESS, result.success_any()),
+            // The first is the one that progress shows.
             (metric::SAMPLED_SUCCESS, sampled.success_any()),
+            (metric::SUCCESS, result.success_any()),
             (metric::TIME_AT_GOAL, result.time_at_goal()),
             (metric::SAMPLED_TIME_AT_GOAL, sampled.time_at_goal()),
             (metric::FINAL_DISTANCE, result.final_distance()),
@@ -396,6 +403,10 @@ where
     }
 
     fn restore(&mut self, state: TaskState) -> Result<(), TrainError> {
+        if state.extra["prefilled"] == false {
+            // Everything is as it is at the very beginning.
+            return Ok(());
+        }
         let find = |name: &str| {
             let tensor = state.tensors.iter().find(|tensor| tensor.name == name);
             tensor.and_then(|tensor| tensor.data.as_slice::<u8>().ok()).ok_or_else(|| {
@@ -408,9 +419,7 @@ where
             .as_u64()
             .ok_or_else(|| TrainError::task("the checkpoint does not say how many steps the environments have made"))?;
         self.round = None;
-        if state.extra["prefilled"] == true {
-            self.initial = None;
-        }
+        self.initial = None;
         Ok(())
     }
 }

@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Activation, Block, Layer};
 
-/// The largest width and depth of a network.
+/// The largest width of a network.
 pub(super) const MOST: usize = 1 << 16;
+
+/// The largest depth: connections are between at most 256 blocks.
+const MOST_LAYERS: usize = 256 * LAYERS_A_BLOCK;
 
 /// Layers of a block.
 pub const LAYERS_A_BLOCK: usize = 4;
@@ -43,13 +46,13 @@ pub struct MlpConfig {
 pub enum MlpError {
     /// The depth is no number of blocks.
     #[error("depth = {0} is not a number of blocks of {LAYERS_A_BLOCK} layers: try {below} or {above}",
-        below = (.0 / LAYERS_A_BLOCK).max(1) * LAYERS_A_BLOCK, above = (.0 / LAYERS_A_BLOCK + 1) * LAYERS_A_BLOCK)]
+        below = (.0 / LAYERS_A_BLOCK).max(1) * LAYERS_A_BLOCK, above = (.0 / LAYERS_A_BLOCK).max(1) * LAYERS_A_BLOCK + LAYERS_A_BLOCK)]
     Depth(usize),
     /// The width is too small to normalise over, or beyond all networks.
     #[error("width = {0} is no width of a network: give 2 to {MOST}")]
     Width(usize),
     /// The depth is beyond all networks.
-    #[error("depth = {0} is too large: give at most {MOST}")]
+    #[error("depth = {0} is too large: give at most {MOST_LAYERS}")]
     TooDeep(usize),
     /// The connections do not fit.
     #[error(transparent)]
@@ -87,7 +90,7 @@ impl MlpConfig {
         if self.depth == 0 || !self.depth.is_multiple_of(LAYERS_A_BLOCK) {
             return Err(MlpError::Depth(self.depth));
         }
-        if self.depth > MOST {
+        if self.depth > MOST_LAYERS {
             return Err(MlpError::TooDeep(self.depth));
         }
         if !(2..=MOST).contains(&self.width) {

@@ -22,14 +22,14 @@ pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
     let label = "share of episodes, actions drawn from the policy";
     drawn.save(&chart(report, "Success at any time", label, metric::SAMPLED_SUCCESS), folder, "success")?;
     drawn.save(
-        &chart(report, "Time at the goal", "steps of an episode", metric::TIME_AT_GOAL),
+        &chart(report, "Time at the goal", "steps of an episode, the policy's mean action", metric::TIME_AT_GOAL),
         folder,
         "time-at-goal",
     )?;
     if let Some(chart) = blocks(report) {
         drawn.save(&chart, folder, "blocks")?;
     }
-    if let Some((figure, warning)) = connections_map(&report.runs, &format!("actor; {}", scale(report))) {
+    if let Some((figure, warning)) = connections_map(&report.runs, &format!("actor; {}", scale(report)), "block") {
         drawn.save(&figure, folder, "connections")?;
         drawn.warnings.extend(warning);
     }
@@ -68,9 +68,10 @@ fn scale(report: &Report) -> String {
 /// What each block does for the policy; none where no run tells.
 fn blocks(report: &Report) -> Option<LineChart> {
     let mut chart = LineChart::new("Change of the policy when a block is left out")
-        .subtitle(scale(report))
+        .subtitle(format!("{}; {}", scale(report), seeds(report)))
         .x_label("block")
-        .y_label("relative change of the mean action")
+        .x_whole()
+        .y_label("relative change of the mean action, log scale")
         .y_scale(Scale::Log);
     let mut any = false;
     for (i, arm) in report.runs.arms.iter().enumerate() {
@@ -88,11 +89,15 @@ fn blocks(report: &Report) -> Option<LineChart> {
     any.then_some(chart)
 }
 
-fn chart(report: &Report, title: &str, label: &str, metric: &str) -> LineChart {
-    let seeds = match report.comparison.seeds {
+fn seeds(report: &Report) -> String {
+    match report.comparison.seeds {
         1 => format!("seed {}", report.comparison.run.seed),
         n => format!("mean of {n} seeds, band: one standard deviation"),
-    };
-    let chart = LineChart::new(title).subtitle(format!("{}; {seeds}", scale(report))).x_label("update").y_label(label);
+    }
+}
+
+fn chart(report: &Report, title: &str, label: &str, metric: &str) -> LineChart {
+    let subtitle = format!("{}; {}", scale(report), seeds(report));
+    let chart = LineChart::new(title).subtitle(subtitle).x_label("update").x_whole().y_label(label);
     with_arms(chart, &report.runs, metric)
 }

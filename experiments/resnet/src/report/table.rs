@@ -4,7 +4,7 @@ use experiment_kit::report::{
     Drawn, Page, seeds,
     table::{cost, difference, numbers, over_seeds},
 };
-use plotting::Table;
+use plotting::{Table, sample_sd};
 
 use super::{LAST, Report, last, late};
 use crate::contrastive::metric;
@@ -52,8 +52,15 @@ fn notes(report: &Report) -> Vec<String> {
             report.comparison.baseline_name()
         ),
         "Growth: size of the actor's last state relative to its first. Action: mean size of the entries of the policy's mean \
-         action, 1 is saturated. Gradient: of the connections' parameters, actor and both encoders, at the end."
+         action, 1 is saturated. Policy entropy: in nats, of the drawn action. Connection entropy: of the softmax of a connection, \
+         mean over the three networks; 0 takes one state only. Gradient: norm over the connections' parameters, of the actor and \
+         both encoders, at the end."
             .to_owned(),
+        format!(
+            "Falls: share of episodes that ended early. Environment steps: of all environments together, with the {} of each \
+             before the first update.",
+            run.collection.prefill
+        ),
         "Step time: median, relative to the baseline's; memory: weights, moments, and the largest training step."
             .to_owned(),
     ];
@@ -102,7 +109,11 @@ fn inside(report: &Report) -> Table {
                 .map(|run| last(run, &format!("{}{network}", metric::THETA_GRADIENT)))
                 .filter(|norm| norm.is_finite())
                 .collect();
-            if norms.is_empty() { "-".to_owned() } else { format!("{:.1e}", plotting::mean(&norms)) }
+            match norms.as_slice() {
+                [] => "-".to_owned(),
+                [one] => format!("{one:.1e}"),
+                several => format!("{:.1e} ± {:.0e}", plotting::mean(several), sample_sd(several)),
+            }
         };
         table.push([
             arm.clone(),
