@@ -163,19 +163,19 @@ pub fn run<E: Experiment>(
     interrupt: &Interrupt,
 ) -> Result<RunEnd> {
     let variants = comparison.variants();
-    let groups = || {
-        let groups_of = |seed: u64| variants.chunks(comparison.at_once()).map(move |group| (seed, group));
-        comparison.seed_range().flat_map(groups_of)
-    };
-    for (number, (seed, group)) in groups().enumerate() {
+    let of_a_seed = || variants.chunks(comparison.at_once());
+    let groups = comparison.seed_range().flat_map(|seed| of_a_seed().map(move |group| (seed, group)));
+    // Not counted one by one: there may be more seeds than anyone can wait for.
+    let mut after = comparison.seeds.saturating_mul(of_a_seed().len() as u64);
+    for (seed, group) in groups {
+        // Later groups count whole, even where some of their runs are finished.
+        after = after.saturating_sub(1);
         let mut unfinished = Vec::new();
         for variant in group {
             if !is_finished(experiment, path, comparison, variant, seed)? {
                 unfinished.push(variant);
             }
         }
-        // Later groups count whole, even where some of their runs are finished.
-        let after = groups().count() - number - 1;
         let mut runs = Vec::with_capacity(unfinished.len());
         for variant in unfinished {
             runs.push(start(experiment, path, comparison, variant, seed, progress, after)?);
@@ -215,7 +215,7 @@ fn start<E: Experiment>(
     variant: &Variant,
     seed: u64,
     progress: &Progress,
-    after: usize,
+    after: u64,
 ) -> Result<UnderWay<E>> {
     let (path, settings) = (run_path(comparison_path, variant, seed), comparison.settings(variant, seed));
     let mut notes = Vec::new();
@@ -225,7 +225,9 @@ fn start<E: Experiment>(
         progress.message(&format!("{variant}: {note}"));
     }
     let name = if comparison.seeds > 1 { format!("{variant}, seed {seed}") } else { variant.to_string() };
-    let bar = progress.run(&name, trainer.step(), comparison.run.training().steps).followed_by(after);
+    let bar = progress
+        .run(&name, trainer.step(), comparison.run.training().steps)
+        .followed_by(usize::try_from(after).unwrap_or(usize::MAX));
     Ok(UnderWay::new(trainer, settings, path, bar))
 }
 

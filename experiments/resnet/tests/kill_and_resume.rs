@@ -41,6 +41,15 @@ fn every_command_that_is_interrupted_says_how_it_goes_on() {
     }
 }
 
+/// The groups that come after one were counted one by one.
+#[test]
+fn more_seeds_than_anyone_can_wait_for_begin_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = i64::MAX.to_string();
+    let run = ["--preset", "smoke", "--arms", "cascade", "--seeds", &seeds, "--out", "run"];
+    PROGRAM.interrupted(folder.path(), &run, "step 20/60");
+}
+
 /// It went on deaf until all experience was there, longer than a scheduler waits.
 #[test]
 fn a_run_that_is_interrupted_in_its_first_experience_makes_it_anew() {
