@@ -16,6 +16,7 @@
 //! | [`bias_gelu`] | `gelu(x + bias)`, tanh form | the derivative of GELU |
 //! | [`bias_norm_swish`] | `swish(layer_norm(x + bias) * gain + offset)` | its inputs |
 //! | [`pairwise_distances`] | `|left_i - right_j|` | its inputs and the distances |
+//! | [`residual_block`] | `x + layers(x)`, each layer `swish(layer_norm(h W + bias) * gain + offset)` | of each layer its normalised rows and what leaves it |
 //! | [`cross_entropy`] | mean over the targets that count | the gradient of the logits |
 //! | [`adamw`] | PyTorch's AdamW | (an update, not differentiated) |
 //!
