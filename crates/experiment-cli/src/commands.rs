@@ -59,11 +59,12 @@ where
     let directory = open_directory(program, &path, &comparison, resume, &B::name(&device))?;
     // Of several depths the deepest is described.
     P::describe(&progress, &comparison.deepest(), &data);
+    let experiment = P::experiment::<B>(data, &comparison.run, device, &progress)?;
+    // Only now: until here there is nothing to save, and Ctrl-C ends the program at once. Once the directory is named, it is
+    // answered with how to go on.
+    let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     let names: Vec<String> = comparison.variants().iter().map(ToString::to_string).collect();
     progress.message(&format!("arms: {}; run directory: {}", names.join("; "), path.display()));
-    let experiment = P::experiment::<B>(data, &comparison.run, device, &progress)?;
-    // Only now: until here there is nothing to save, and Ctrl-C ends the program at once.
-    let interrupt = Interrupt::install().map_err(anyhow::Error::from)?;
     let end = compare::run(&experiment, &path, &comparison, &progress, &interrupt)?;
     drop(directory);
     if end == RunEnd::Interrupted {
