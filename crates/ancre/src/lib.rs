@@ -45,6 +45,7 @@ mod config;
 mod connections;
 mod history;
 mod plan;
+pub mod rivals;
 
 pub use arm::{Arm, Parameterization, ParseArmError, Replacement};
 pub use config::{ConnectionsConfig, ConnectionsError, DEFAULT_TAU};

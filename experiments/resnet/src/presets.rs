@@ -47,7 +47,7 @@ impl Preset {
     pub fn settings(self) -> Settings {
         match self {
             Self::Smoke => small("point_u_maze", 8, 60, 20),
-            Self::Cpu => small("point_big_maze", 32, 20_000, 1000),
+            Self::Cpu => small("point_big_maze", 32, 30_000, 2000),
             Self::Paper => paper(),
         }
     }

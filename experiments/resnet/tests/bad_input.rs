@@ -17,6 +17,15 @@ fn impossible_settings() {
     let path = folder.path();
     refused(path, &["--depth", "15"], 2, &["depth = 15", "12", "16"]);
     refused(path, &["--depths", "16,30"], 2, &["depth = 30", "28", "32"]);
+    // One of them was ignored.
+    for command in [&[][..], &["compare"], &["classify"]] {
+        refused(
+            path,
+            &[command, &["--depth", "4", "--depths", "8,12"]].concat(),
+            2,
+            &["--depth <DEPTH>", "--depths <DEPTHS>"],
+        );
+    }
     refused(path, &["--width", "1"], 2, &["width = 1"]);
     // Sizes whose products fit no number.
     refused(path, &["--width", "10000000000"], 2, &["width = 10000000000"]);

@@ -17,6 +17,7 @@ use crate::{classify::ClassifyArgs, contrastive::settings::Settings, presets::Pr
     name = "experiments-resnet",
     version,
     args_conflicts_with_subcommands = true,
+    mut_arg("depth", |arg| arg.conflicts_with("depths")),
     after_help = "Examples:\n  experiments-resnet                              the comparison, minutes on two cores\n  \
                   experiments-resnet --preset smoke               the same in seconds\n  \
                   experiments-resnet --depths 16,64 --seeds 3\n  \
@@ -35,7 +36,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train several arms side by side and report (what a bare run does)
-    #[command(after_help = "Example:\n  experiments-resnet compare --arms cascade,ancre --depths 16,64 --seeds 3")]
+    #[command(
+        mut_arg("depth", |arg| arg.conflicts_with("depths")),
+        after_help = "Example:\n  experiments-resnet compare --arms cascade,ancre --depths 16,64 --seeds 3"
+    )]
     Compare(CompareArgs<RunArgs>),
     /// Train one arm
     #[command(mut_arg("init_from", |arg| arg.hide(true)), after_help = "Examples:\n  experiments-resnet train --arm ancre --task point_u_maze\n  \
@@ -43,6 +47,7 @@ pub enum Command {
     Train(TrainArgs<RunArgs>),
     /// Compare arms on image classification: a deep residual MLP on embedded digits
     #[command(
+        mut_arg("depth", |arg| arg.conflicts_with("depths")),
         after_help = "Examples:\n  experiments-resnet classify --arms cascade,ancre --depths 16,64 --seeds 5 --lr 3e-3\n  \
                       experiments-resnet classify --network conv --depth 20 --data cifar-10-batches-bin/"
     )]

@@ -1,0 +1,89 @@
+//! DenseFormer: a free weighted sum of what has left the blocks.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Tensor, backend::Backend},
+};
+use fused_ops::{FusedOps, mix_at};
+
+use super::{Rules, State, parameter};
+
+/// DenseFormer (arXiv 2402.02622): after block `l`, `sum_i alpha_{l,i} e_i` over the embeddings and the outputs `e_i` of the blocks
+/// so far, which is what the next block reads. Outputs are remembered as they leave their block, before they are weighted.
+///
+/// With dilation `d` only every `d`-th of them takes part, counted back from the newest; with period `p` only every `p`-th block is
+/// followed by a sum. The state holds what the next block reads, then the `e_i`.
+#[derive(Module, Debug)]
+pub struct DenseFormer<B: Backend> {
+    /// The weights of all sums one after another, oldest first in each: 1 for the newest and else 0 at the start.
+    pub alpha: Param<Tensor<B, 1>>,
+    /// What is added to them: -1 for the newest, whose output is there already. `[weights]`.
+    offset: Tensor<B, 1>,
+    dilation: usize,
+    period: usize,
+}
+
+/// Which of the outputs take part after block `l`, oldest first; none where no sum follows.
+pub(super) fn sources(block: usize, dilation: usize, period: usize) -> impl Iterator<Item = usize> + Clone {
+    let newest = block + 1;
+    let follows = newest.is_multiple_of(period);
+    (newest % dilation..=newest).step_by(dilation).filter(move |_| follows)
+}
+
+impl<B: Backend> DenseFormer<B> {
+    pub(super) fn new(branches: usize, dilation: usize, period: usize, device: &B::Device) -> Self {
+        let newest = (0..branches).flat_map(|block| {
+            sources(block, dilation, period).map(move |source| f32::from(u8::from(source == block + 1)))
+        });
+        let newest: Vec<f32> = newest.collect();
+        let offset: Vec<f32> = newest.iter().map(|&one| -one).collect();
+        let length = newest.len();
+        let offset = parameter(offset, [length], device).into_value();
+        Self { alpha: parameter(newest, [length], device), offset, dilation, period }
+    }
+
+    /// Index of the first weight after a block.
+    fn first(&self, block: usize) -> usize {
+        (0..block).map(|block| sources(block, self.dilation, self.period).count()).sum()
+    }
+}
+
+impl<B: FusedOps> Rules<B> for DenseFormer<B> {
+    fn start(&self, input: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
+        vec![input.clone(), input]
+    }
+
+    fn enter(&self, state: &mut State<B>) -> Tensor<B, 2> {
+        state.rows[0].clone()
+    }
+
+    fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {
+        let output = state.rows[0].clone() + output;
+        state.rows.push(output.clone());
+        let taken = sources(state.branch, self.dilation, self.period).map(|source| state.rows[1 + source].clone());
+        let taken: Vec<_> = taken.collect();
+        let alpha = self.alpha.val();
+        let coefficients = alpha.clone() + self.offset.clone().cast(alpha.dtype());
+        state.rows[0] = mix_at(coefficients, self.first(state.branch), output, taken);
+    }
+
+    fn finish(&self, mut state: State<B>) -> Tensor<B, 2> {
+        state.rows.swap_remove(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_takes_every_dilated_output_counted_from_the_newest() {
+        let of = |block, dilation, period| sources(block, dilation, period).collect::<Vec<_>>();
+        assert_eq!(of(0, 1, 1), [0, 1]);
+        assert_eq!(of(3, 2, 1), [0, 2, 4]);
+        assert_eq!(of(2, 2, 1), [1, 3]);
+        assert_eq!(of(2, 1, 2), [0; 0]);
+        assert_eq!(of(3, 1, 2), [0, 1, 2, 3, 4]);
+        assert_eq!(of(0, 4, 1), [1]);
+    }
+}

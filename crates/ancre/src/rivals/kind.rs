@@ -1,0 +1,208 @@
+//! The names of rivals.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::HyperNorm;
+
+/// Which rival, as text such as `dense-former:2:1`; see the table of the [module](super).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum RivalKind {
+    /// The ordinary stream.
+    Residual,
+    /// A scalar a branch, from 0.
+    ReZero,
+    /// A scalar a channel.
+    LayerScale {
+        /// What they begin at.
+        initial: f64,
+    },
+    /// Scalars on the stream and on its first state.
+    FirstStateScalars,
+    /// Norms that get smaller with depth.
+    LayerNormScaling,
+    /// A weighted sum of block outputs.
+    DenseFormer {
+        /// Every how-many-th output takes part.
+        dilation: usize,
+        /// Every how-many-th block is followed by a sum.
+        period: usize,
+    },
+    /// Several streams.
+    HyperConnections {
+        /// How many.
+        streams: usize,
+        /// Whether weights depend on the token.
+        dynamic: bool,
+        /// The norm before those functions.
+        norm: HyperNorm,
+    },
+    /// Several streams with a doubly stochastic mix.
+    ManifoldHyperConnections {
+        /// How many.
+        streams: usize,
+    },
+    /// A softmax over branch outputs.
+    AttentionResiduals {
+        /// How many blocks branches are summed in; `None` for each on its own.
+        blocks: Option<usize>,
+        /// Whether what the network goes on with is an attention, too, instead of a sum.
+        final_query: bool,
+    },
+    /// A softmax over cumulative states.
+    OpenAttentionResiduals {
+        /// How many blocks of layers; `None` for every branch on its own.
+        blocks: Option<usize>,
+    },
+}
+
+/// The largest number of streams, and of dilation and period.
+const LARGEST: usize = 64;
+
+/// A text that names no rival.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{text}` is not a rival: give residual, rezero, layer-scale[:INIT], x0-scalars, layer-norm-scaling, \
+     dense-former[:DILATION:PERIOD], hyper-connections[-static|-rms][:STREAMS], manifold-hyper-connections[:STREAMS], \
+     attention-residuals[-query][:BLOCKS] or open-attention-residuals[:BLOCKS]; numbers are whole, from 1 to {LARGEST}"
+)]
+pub struct ParseRivalError {
+    text: String,
+}
+
+impl FromStr for RivalKind {
+    type Err = ParseRivalError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRivalError> {
+        parse(text.trim()).ok_or_else(|| ParseRivalError { text: text.to_owned() })
+    }
+}
+
+fn parse(text: &str) -> Option<RivalKind> {
+    let mut parts = text.split(':');
+    let name = parts.next()?;
+    let rest: Vec<&str> = parts.collect();
+    let count = |text: &&str| text.parse::<usize>().ok().filter(|count| (1..=LARGEST).contains(count));
+    // One count, or what there is without it.
+    let one = |default: usize| match rest.as_slice() {
+        [] => Some(default),
+        [only] => count(only),
+        _ => None,
+    };
+    let maybe = || match rest.as_slice() {
+        [] => Some(None),
+        [only] => count(only).map(Some),
+        _ => None,
+    };
+    let hyper = |dynamic, norm| one(4).map(|streams| RivalKind::HyperConnections { streams, dynamic, norm });
+    let plain = |kind| rest.is_empty().then_some(kind);
+    match name {
+        "residual" => plain(RivalKind::Residual),
+        "rezero" => plain(RivalKind::ReZero),
+        "x0-scalars" => plain(RivalKind::FirstStateScalars),
+        "layer-norm-scaling" => plain(RivalKind::LayerNormScaling),
+        "layer-scale" => {
+            let initial = match rest.as_slice() {
+                [] => 0.1,
+                [only] => only.parse().ok().filter(|x: &f64| x.is_finite())?,
+                _ => return None,
+            };
+            Some(RivalKind::LayerScale { initial })
+        }
+        "dense-former" => match rest.as_slice() {
+            [] => Some(RivalKind::DenseFormer { dilation: 1, period: 1 }),
+            [dilation, period] => Some(RivalKind::DenseFormer { dilation: count(dilation)?, period: count(period)? }),
+            _ => None,
+        },
+        "hyper-connections" => hyper(true, HyperNorm::Layer),
+        "hyper-connections-rms" => hyper(true, HyperNorm::Rms),
+        "hyper-connections-static" => hyper(false, HyperNorm::Layer),
+        "manifold-hyper-connections" => one(4).map(|streams| RivalKind::ManifoldHyperConnections { streams }),
+        "attention-residuals" => maybe().map(|blocks| RivalKind::AttentionResiduals { blocks, final_query: false }),
+        "attention-residuals-query" => {
+            maybe().map(|blocks| RivalKind::AttentionResiduals { blocks, final_query: true })
+        }
+        "open-attention-residuals" => maybe().map(|blocks| RivalKind::OpenAttentionResiduals { blocks }),
+        _ => None,
+    }
+}
+
+impl fmt::Display for RivalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let blocks = |blocks: &Option<usize>| blocks.map_or_else(String::new, |blocks| format!(":{blocks}"));
+        f.pad(&match self {
+            Self::Residual => "residual".to_owned(),
+            Self::ReZero => "rezero".to_owned(),
+            Self::LayerScale { initial } => format!("layer-scale:{initial}"),
+            Self::FirstStateScalars => "x0-scalars".to_owned(),
+            Self::LayerNormScaling => "layer-norm-scaling".to_owned(),
+            Self::DenseFormer { dilation, period } => format!("dense-former:{dilation}:{period}"),
+            Self::HyperConnections { streams, dynamic: false, .. } => format!("hyper-connections-static:{streams}"),
+            Self::HyperConnections { streams, norm: HyperNorm::Layer, .. } => format!("hyper-connections:{streams}"),
+            Self::HyperConnections { streams, norm: HyperNorm::Rms, .. } => format!("hyper-connections-rms:{streams}"),
+            Self::ManifoldHyperConnections { streams } => format!("manifold-hyper-connections:{streams}"),
+            Self::AttentionResiduals { blocks: b, final_query: false } => format!("attention-residuals{}", blocks(b)),
+            Self::AttentionResiduals { blocks: b, final_query: true } => {
+                format!("attention-residuals-query{}", blocks(b))
+            }
+            Self::OpenAttentionResiduals { blocks: b } => format!("open-attention-residuals{}", blocks(b)),
+        })
+    }
+}
+
+impl From<RivalKind> for String {
+    fn from(kind: RivalKind) -> Self {
+        kind.to_string()
+    }
+}
+
+impl TryFrom<String> for RivalKind {
+    type Error = ParseRivalError;
+
+    fn try_from(text: String) -> Result<Self, ParseRivalError> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_have_defaults() {
+        for (text, whole) in [
+            ("residual", "residual"),
+            ("rezero", "rezero"),
+            ("layer-scale", "layer-scale:0.1"),
+            ("layer-scale:0.0001", "layer-scale:0.0001"),
+            ("x0-scalars", "x0-scalars"),
+            ("layer-norm-scaling", "layer-norm-scaling"),
+            ("dense-former", "dense-former:1:1"),
+            ("dense-former:4:5", "dense-former:4:5"),
+            ("hyper-connections", "hyper-connections:4"),
+            ("hyper-connections-rms:2", "hyper-connections-rms:2"),
+            ("hyper-connections-static:1", "hyper-connections-static:1"),
+            ("manifold-hyper-connections", "manifold-hyper-connections:4"),
+            ("attention-residuals", "attention-residuals"),
+            ("attention-residuals-query:8", "attention-residuals-query:8"),
+            ("open-attention-residuals:2", "open-attention-residuals:2"),
+        ] {
+            let kind: RivalKind = text.parse().unwrap();
+            assert_eq!(kind.to_string(), whole);
+            assert_eq!(whole.parse(), Ok(kind));
+        }
+    }
+
+    #[test]
+    fn what_names_none_is_answered_with_the_list() {
+        for text in
+            ["", "ancre", "rezero:2", "dense-former:0:1", "dense-former:2", "hyper-connections:65", "layer-scale:nan"]
+        {
+            let message = text.parse::<RivalKind>().unwrap_err().to_string();
+            assert!(message.contains(&format!("`{text}`")) && message.contains("rezero, layer-scale"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Residual connections of other papers, behind one interface, to be compared with ANCRe.
+//!
+//! ANCRe's [`Connections`](crate::Connections) follow whole blocks, whose own shortcuts stay as they are. Most rivals stand in the
+//! place of those shortcuts, around every residual branch `f_l` (an attention, or an MLP, with the norm before it): what the branch
+//! reads, and where its output goes. A [`Rival`] is asked for both:
+//!
+//! ```
+//! use ancre::rivals::{Rival, RivalConfig, RivalKind};
+//! use burn::{backend::Flex, nn::{Linear, LinearConfig}, tensor::Tensor};
+//!
+//! let device = Default::default();
+//! let branches: Vec<Linear<Flex>> = (0..4).map(|_| LinearConfig::new(8, 8).init(&device)).collect();
+//! let kind: RivalKind = "attention-residuals".parse()?;
+//! let rival: Rival<Flex> = RivalConfig { kind, branches: branches.len(), width: 8 }.init(&device)?;
+//!
+//! let mut stream = rival.start(Tensor::<Flex, 2>::ones([3, 8], &device));
+//! for branch in &branches {
+//!     let input = rival.enter(&mut stream);
+//!     rival.leave(&mut stream, branch.forward(input));
+//! }
+//! assert_eq!(rival.finish(stream).dims(), [3, 8]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | kind | what a branch reads, and what becomes of its output | source |
+//! |---|---|---|
+//! | `residual` | `h + f(h)`: the ordinary stream, baseline of all | |
+//! | `rezero` | `h + a f(h)`, one scalar a branch, from 0 | Bachlechner et al. 2020 |
+//! | `layer-scale[:INIT]` | the same with a scalar a channel, from 0.1 | Touvron et al. 2021 |
+//! | `x0-scalars` | `u = r h + s h_0`, then `u + f(u)`; r from 1, s from 0 | modded-nanogpt |
+//! | `layer-norm-scaling` | `h + f(h)`, with the norm inside `f_l` over `sqrt(l + 1)` ([`Rival::norm_scale`]) | Sun et al. 2025 |
+//! | `dense-former[:DILATION:PERIOD]` | a free weighted sum of all block outputs, from the newest alone | Pagliardini et al. 2024 |
+//! | `hyper-connections[-static][:STREAMS]` | streams that mix among each other, by weights or by functions of the token | Zhu et al. 2024 |
+//! | `manifold-hyper-connections[:STREAMS]` | the same with a doubly stochastic mix | Xie et al. 2025 |
+//! | `attention-residuals[:BLOCKS]` | a softmax over the outputs so far, of a learned query with each | Kimi Team 2026 |
+//! | `open-attention-residuals[:BLOCKS]` | the same over cumulative states, with a preference for the newest | `open-attention-residuals` |
+
+mod attention;
+mod cumulative;
+mod dense_former;
+mod hyper;
+mod kind;
+mod manifold;
+mod scales;
+
+use burn::{
+    module::{Module, Param},
+    tensor::{DType, Tensor, TensorData, backend::Backend},
+};
+use fused_ops::FusedOps;
+use thiserror::Error;
+
+pub use attention::AttentionResiduals;
+pub use cumulative::CumulativeAttention;
+pub use dense_former::DenseFormer;
+pub use hyper::{HyperConnections, HyperNorm, TokenFunctions};
+pub use kind::{ParseRivalError, RivalKind};
+pub use manifold::ManifoldHyperConnections;
+pub use scales::{FirstStateScalars, LayerScale, ReZero};
+
+/// The parameters of a rival and how they are applied. Made by [`RivalConfig::init`].
+///
+/// Parameters are kept for all branches together, `[branches, ...]`, in `f32` or in the type that they are loaded in. They need the
+/// optimizer of the weights, without weight decay.
+#[derive(Module, Debug)]
+pub struct Rival<B: Backend> {
+    connections: Variant<B>,
+    branches: usize,
+    #[module(skip)]
+    kind: RivalKind,
+}
+
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)]
+enum Variant<B: Backend> {
+    ReZero(ReZero<B>),
+    LayerScale(LayerScale<B>),
+    FirstStateScalars(FirstStateScalars<B>),
+    DenseFormer(DenseFormer<B>),
+    Hyper(HyperConnections<B>),
+    Manifold(ManifoldHyperConnections<B>),
+    Attention(AttentionResiduals<B>),
+    Cumulative(CumulativeAttention<B>),
+    Plain(Plain),
+}
+
+/// No parameters: the branches' outputs are added.
+#[derive(Module, Clone, Debug, Default)]
+pub struct Plain {}
+
+/// What has left the branches so far, as far as later ones take it.
+#[derive(Clone, Debug)]
+pub struct Stream<B: Backend, const D: usize> {
+    dims: [usize; D],
+    state: State<B>,
+}
+
+/// The same, as rows `[rows, width]`.
+#[derive(Clone, Debug)]
+struct State<B: Backend> {
+    /// Branches that have been left.
+    branch: usize,
+    /// What it holds is the rival's own affair; see each.
+    rows: Vec<Tensor<B, 2>>,
+    /// What [`Rules::enter`] keeps for [`Rules::leave`].
+    held: Vec<Tensor<B, 2>>,
+}
+
+/// What makes one rival.
+trait Rules<B: FusedOps> {
+    /// The state before the first branch.
+    fn start(&self, input: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
+        vec![input]
+    }
+    /// The input of branch `state.branch`.
+    fn enter(&self, state: &mut State<B>) -> Tensor<B, 2>;
+    /// Takes the output of branch `state.branch`.
+    fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>);
+    /// What the network goes on with after its last branch.
+    fn finish(&self, state: State<B>) -> Tensor<B, 2>;
+}
+
+impl<B: FusedOps> Rules<B> for Plain {
+    fn enter(&self, state: &mut State<B>) -> Tensor<B, 2> {
+        state.rows[0].clone()
+    }
+
+    fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {
+        let sum = state.rows[0].clone() + output;
+        state.rows[0] = sum;
+    }
+
+    fn finish(&self, mut state: State<B>) -> Tensor<B, 2> {
+        state.rows.swap_remove(0)
+    }
+}
+
+/// Kind, number of branches and width.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RivalConfig {
+    /// Which rival.
+    pub kind: RivalKind,
+    /// Number of residual branches: two for each block of a transformer.
+    pub branches: usize,
+    /// Width of the stream.
+    pub width: usize,
+}
+
+/// Why a rival cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RivalError {
+    /// There is nothing to connect.
+    #[error("a network of {branches} branches of width {width} has nothing to connect: both must be at least 1")]
+    Empty {
+        /// Asked for.
+        branches: usize,
+        /// Asked for.
+        width: usize,
+    },
+    /// More blocks than there are branches to cut into them (of open attention residuals: than layers).
+    #[error("{branches} branches (or layers) cannot be cut into {blocks} blocks: give 1 to {branches}")]
+    Blocks {
+        /// Asked for.
+        blocks: usize,
+        /// There are.
+        branches: usize,
+    },
+    /// The blocks of open attention residuals hold whole layers of two branches.
+    #[error("open attention residuals count layers of two branches each, and {branches} is odd")]
+    Odd {
+        /// There are.
+        branches: usize,
+    },
+}
+
+impl RivalConfig {
+    /// The module on a device, as its paper begins it. It draws no random numbers.
+    ///
+    /// # Errors
+    /// Without branches or width, or where blocks do not fit the number of branches.
+    pub fn init<B: Backend>(&self, device: &B::Device) -> Result<Rival<B>, RivalError> {
+        let Self { ref kind, branches, width } = *self;
+        if branches == 0 || width == 0 {
+            return Err(RivalError::Empty { branches, width });
+        }
+        let connections = match *kind {
+            RivalKind::Residual | RivalKind::LayerNormScaling => Variant::Plain(Plain {}),
+            RivalKind::ReZero => Variant::ReZero(ReZero::new(branches, device)),
+            RivalKind::LayerScale { initial } => Variant::LayerScale(LayerScale::new(branches, width, initial, device)),
+            RivalKind::FirstStateScalars => Variant::FirstStateScalars(FirstStateScalars::new(branches, device)),
+            RivalKind::DenseFormer { dilation, period } => {
+                Variant::DenseFormer(DenseFormer::new(branches, dilation, period, device))
+            }
+            RivalKind::HyperConnections { streams, dynamic, norm } => {
+                Variant::Hyper(HyperConnections::new(branches, width, streams, dynamic.then_some(norm), device))
+            }
+            RivalKind::ManifoldHyperConnections { streams } => {
+                Variant::Manifold(ManifoldHyperConnections::new(branches, width, streams, device))
+            }
+            RivalKind::AttentionResiduals { blocks, final_query } => {
+                Variant::Attention(AttentionResiduals::new(branches, width, blocks, final_query, device)?)
+            }
+            RivalKind::OpenAttentionResiduals { blocks } => {
+                Variant::Cumulative(CumulativeAttention::new(branches, width, blocks, device)?)
+            }
+        };
+        Ok(Rival { connections, branches, kind: kind.clone() })
+    }
+}
+
+impl RivalConfig {
+    /// Number of parameters, all of which training changes.
+    pub fn parameters(&self) -> usize {
+        let Self { ref kind, branches, width } = *self;
+        match *kind {
+            RivalKind::Residual | RivalKind::LayerNormScaling => 0,
+            RivalKind::ReZero => branches,
+            RivalKind::LayerScale { .. } => branches * width,
+            RivalKind::FirstStateScalars => 2 * branches,
+            RivalKind::DenseFormer { dilation, period } => {
+                (0..branches).map(|block| dense_former::sources(block, dilation, period).count()).sum()
+            }
+            RivalKind::HyperConnections { streams: n, dynamic, .. } => {
+                // Weights; functions of the token, their two scales, and the gain of the norm.
+                branches * (n * (n + 2) + if dynamic { width * (n + 3) + 2 } else { 0 })
+            }
+            RivalKind::ManifoldHyperConnections { streams: n } => branches * (n * (n + 2) + width * (n + 3) + 3),
+            RivalKind::AttentionResiduals { final_query, .. } => (branches + usize::from(final_query)) * width,
+            RivalKind::OpenAttentionResiduals { .. } => branches * (2 * width + 1),
+        }
+    }
+}
+
+impl<B: FusedOps> Rival<B> {
+    fn rules(&self) -> &dyn Rules<B> {
+        match &self.connections {
+            Variant::ReZero(rules) => rules,
+            Variant::LayerScale(rules) => rules,
+            Variant::FirstStateScalars(rules) => rules,
+            Variant::DenseFormer(rules) => rules,
+            Variant::Hyper(rules) => rules,
+            Variant::Manifold(rules) => rules,
+            Variant::Attention(rules) => rules,
+            Variant::Cumulative(rules) => rules,
+            Variant::Plain(rules) => rules,
+        }
+    }
+
+    /// Which rival this is.
+    pub fn kind(&self) -> &RivalKind {
+        &self.kind
+    }
+
+    /// Number of branches.
+    pub fn branches(&self) -> usize {
+        self.branches
+    }
+
+    /// What the output of the norm inside branch `l` (from 0) is to be multiplied by: `1 / sqrt(l + 1)` for layer-norm scaling,
+    /// and else 1.
+    pub fn norm_scale(&self, branch: usize) -> f64 {
+        match self.kind {
+            RivalKind::LayerNormScaling => 1.0 / ((branch + 1) as f64).sqrt(),
+            _ => 1.0,
+        }
+    }
+
+    /// Begins a forward pass with the embeddings; the last dimension is the width.
+    pub fn start<const D: usize>(&self, input: Tensor<B, D>) -> Stream<B, D> {
+        let dims = input.dims();
+        Stream { dims, state: State { branch: 0, rows: self.rules().start(as_rows(input)), held: Vec::new() } }
+    }
+
+    /// What the next branch reads.
+    pub fn enter<const D: usize>(&self, stream: &mut Stream<B, D>) -> Tensor<B, D> {
+        self.rules().enter(&mut stream.state).reshape(stream.dims)
+    }
+
+    /// Takes what that branch made of it.
+    ///
+    /// # Panics
+    /// After the last branch.
+    pub fn leave<const D: usize>(&self, stream: &mut Stream<B, D>, output: Tensor<B, D>) {
+        assert!(stream.state.branch < self.branches, "this rival has {} branches, and all were left", self.branches);
+        self.rules().leave(&mut stream.state, as_rows(output));
+        stream.state.branch += 1;
+    }
+
+    /// What the network goes on with.
+    pub fn finish<const D: usize>(&self, stream: Stream<B, D>) -> Tensor<B, D> {
+        self.rules().finish(stream.state).reshape(stream.dims)
+    }
+}
+
+fn as_rows<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, 2> {
+    let width = tensor.dims()[D - 1];
+    let rows = tensor.dims().iter().product::<usize>() / width.max(1);
+    tensor.reshape([rows, width])
+}
+
+/// A parameter of constants.
+fn parameter<B: Backend, const D: usize>(
+    values: Vec<f32>,
+    dims: [usize; D],
+    device: &B::Device,
+) -> Param<Tensor<B, D>> {
+    Param::from_tensor(Tensor::from_data(TensorData::new(values, dims), (device, DType::F32)))
+}
+
+/// Entry `branch` of a parameter `[branches, columns]`, as a row `[1, columns]` of the type of `like`.
+fn row<B: Backend>(parameter: &Param<Tensor<B, 2>>, branch: usize, like: &Tensor<B, 2>) -> Tensor<B, 2> {
+    let columns = parameter.dims()[1];
+    parameter.val().slice([branch..branch + 1, 0..columns]).cast(like.dtype())
+}
+
+/// `sum_i weights[i] states[i]`, with weights `[1, 1]` or `[rows, 1]`.
+fn weighted<B: Backend>(weights: impl IntoIterator<Item = Tensor<B, 2>>, states: &[Tensor<B, 2>]) -> Tensor<B, 2> {
+    let parts = weights.into_iter().zip(states).map(|(weight, state)| state.clone() * weight);
+    parts.reduce(|sum, part| sum + part).expect("a stream holds at least one state")
+}
+
+/// Rows over their root mean square; `eps` is added to the mean square.
+fn unit_rows<B: Backend>(rows: Tensor<B, 2>, eps: f64) -> Tensor<B, 2> {
+    let size = rows.clone().square().mean_dim(1).add_scalar(eps).sqrt();
+    rows / size
+}
+
+/// The columns `[rows, 1]` of a matrix.
+fn columns<B: Backend>(matrix: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
+    let count = matrix.dims()[1];
+    matrix.split(1, 1).into_iter().take(count).collect()
+}
