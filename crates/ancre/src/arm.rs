@@ -6,6 +6,8 @@ use connection_layout::NamedLayout;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::rivals::RivalKind;
+
 /// How the coefficients of a normalised arm follow from its parameters `theta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Parameterization {
@@ -57,6 +59,8 @@ pub enum Arm {
     /// The same free scalars as `scalars`, from 0: the network begins as the cascade, whatever its depth, and learns which states to add
     /// or to take away.
     ZeroScalars,
+    /// The connections of another paper, around the residual branches inside the blocks; see [`rivals`](crate::rivals).
+    Rival(RivalKind),
 }
 
 /// ANCRe: softmax over the sources of each target.
@@ -107,6 +111,7 @@ impl Arm {
             Self::Incoming(p) | Self::Outgoing(p) => *p != Constant,
             Self::Replacing(r) => *r != Replacement::Constant,
             Self::NaiveScalars | Self::Scalars | Self::ZeroScalars => true,
+            Self::Rival(kind) => kind.is_learned(),
         }
     }
 
@@ -123,8 +128,9 @@ impl Arm {
 /// A text that names no arm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{text}` is not an arm: give one of {}, or a fixed layout such as `0:2+2:3`, `0:l` or `layout:dense`",
-    Arm::NAMES.join(", ")
+    "`{text}` is not an arm: give one of {}, or a fixed layout such as `0:2+2:3`, `0:l` or `layout:dense`, or a rival: {}",
+    Arm::NAMES.join(", "),
+    RivalKind::NOTATION
 )]
 pub struct ParseArmError {
     text: String,
@@ -140,6 +146,12 @@ impl FromStr for Arm {
         }
         if let Some(layout) = word.strip_prefix(LAYOUT_PREFIX) {
             return Ok(Self::Fixed(layout.trim().to_owned()));
+        }
+        if let Ok(kind) = word.parse() {
+            return Ok(Self::Rival(kind));
+        }
+        if RivalKind::is_name(word) {
+            return Err(ParseArmError { text: text.to_owned() });
         }
         // Whether the rest is right shows at the depth of the network; here it only has to look like a layout.
         let layout = word.split_once('*').map_or(word, |(_, layout)| layout);
@@ -158,9 +170,10 @@ impl fmt::Display for Arm {
                 let plain = matches!(layout.parse(), Ok(Self::Fixed(text)) if text == *layout);
                 write!(f, "{}{layout}", if plain { "" } else { LAYOUT_PREFIX })
             }
+            Self::Rival(kind) => kind.fmt(f),
             _ => match NAMED.iter().find(|(_, arm)| arm == self) {
                 Some((name, _)) => f.pad(name),
-                None => unreachable!("every arm but a fixed layout has a name"),
+                None => unreachable!("every arm but a fixed layout and a rival has a name"),
             },
         }
     }
@@ -194,6 +207,9 @@ mod tests {
             "layout:cascade",
             "dense",
             "layout:nonsense",
+            "rezero",
+            "dense-former:2:1",
+            "layer-scale:0.0001",
         ]) {
             let arm: Arm = text.parse().unwrap();
             assert_eq!(arm.to_string(), text);
@@ -211,6 +227,9 @@ mod tests {
     fn an_unknown_arm_is_answered_with_the_list() {
         let message = "ancer".parse::<Arm>().unwrap_err().to_string();
         assert!(message.contains("`ancer`") && message.contains("ancre, hadamard") && message.contains("0:2+2:3"));
+        assert!(message.contains("dense-former[:DILATION:PERIOD]"));
+        // No layout, though it has a colon.
+        assert!("rezero:2".parse::<Arm>().is_err() && "hyper-connections:0".parse::<Arm>().is_err());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::{
     Arm, ConnectionsError, History,
     config::check_tau,
     plan::{Normalisation, Plan},
+    rivals::Rival,
 };
 
 /// The connections of a network: their parameters and how they are applied. Made by
@@ -33,16 +34,18 @@ pub struct Connections<B: Backend> {
     scatter: Option<Tensor<B, 1, Int>>,
     /// What is added to the coefficients: `[coefficients]`.
     offset: Option<Tensor<B, 1>>,
+    /// Connections of another paper in the place of these.
+    rival: Option<Rival<B>>,
     tau: f64,
     #[module(skip)]
     plan: Plan,
 }
 
 impl<B: Backend> Connections<B> {
-    pub(crate) fn new(plan: Plan, tau: f64, device: &B::Device) -> Self {
+    pub(crate) fn new(plan: Plan, tau: f64, rival: Option<Rival<B>>, device: &B::Device) -> Self {
         let theta =
             (plan.coefficients > 0).then(|| theta_parameter(plan.initial.clone(), plan.arm.is_learned(), device));
-        let mut module = Self { theta, gather: None, padding: None, scatter: None, offset: None, tau, plan };
+        let mut module = Self { theta, gather: None, padding: None, scatter: None, offset: None, rival, tau, plan };
         if let Normalisation::Softmax { from } = &module.plan.normalisation {
             let longest = module.plan.vectors.iter().copied().max().unwrap_or(0);
             let (mut gather, mut padding, mut place) = (Vec::new(), Vec::new(), Vec::new());
@@ -81,6 +84,12 @@ impl<B: Backend> Connections<B> {
     /// Temperature of the softmax; of no effect on arms without one.
     pub fn tau(&self) -> f64 {
         self.tau
+    }
+
+    /// The connections of another paper, where the arm is one: a model that opens its blocks puts it around their residual
+    /// branches, and these connections then pass on what they get.
+    pub fn rival(&self) -> Option<&Rival<B>> {
+        self.rival.as_ref()
     }
 
     /// Replaces the temperature, as a stored one does when weights are loaded.

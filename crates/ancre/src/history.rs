@@ -13,11 +13,13 @@ pub struct History<B: Backend, const D: usize> {
     pub(crate) coefficients: Option<Tensor<B, 1>>,
     /// Mean squares of the rows (the last dimension) of the states so far, where asked for.
     mean_squares: Option<Vec<Tensor<B, 1>>>,
+    /// `h_0`, until another state follows: whether a growth is to be measured is said only after the start.
+    first: Option<Tensor<B, D>>,
 }
 
 impl<B: Backend, const D: usize> History<B, D> {
     pub(crate) fn new(coefficients: Option<Tensor<B, 1>>) -> Self {
-        Self { states: Vec::new(), coefficients, mean_squares: None }
+        Self { states: Vec::new(), coefficients, mean_squares: None, first: None }
     }
 
     /// Blocks that have been connected so far.
@@ -27,7 +29,7 @@ impl<B: Backend, const D: usize> History<B, D> {
 
     /// From now on measures the size of each state; call it right after `start`.
     pub fn observe_growth(&mut self) {
-        self.mean_squares = Some(self.states.iter().flatten().map(mean_square).collect());
+        self.mean_squares = Some(self.first.iter().map(mean_square).collect());
     }
 
     /// Root mean square of each state so far, relative to `h_0` (so the first is 1): how much the stream has grown.
@@ -43,6 +45,7 @@ impl<B: Backend, const D: usize> History<B, D> {
         if let Some(squares) = &mut self.mean_squares {
             squares.push(mean_square(state));
         }
+        self.first = self.states.is_empty().then(|| state.clone());
         self.states.push(keep.then(|| state.clone()));
     }
 }

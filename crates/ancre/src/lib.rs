@@ -38,6 +38,9 @@
 //! growth of the stream for identity blocks), [`Connections::theta_gradient_norm`], and [`History::observe_growth`] for
 //! the growth that really happens.
 //!
+//! [`rivals`] are the connections of other papers, from ReZero to Attention Residuals. They stand around the residual branches inside
+//! blocks, so a model has to open those; one that does tells the configuration its [`Branches`].
+//!
 //! This crate knows no data, no files and no command-line arguments.
 
 mod arm;
@@ -48,7 +51,7 @@ mod plan;
 pub mod rivals;
 
 pub use arm::{Arm, Parameterization, ParseArmError, Replacement};
-pub use config::{ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
+pub use config::{Branches, ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
 pub use connections::Connections;
 pub use history::History;
 

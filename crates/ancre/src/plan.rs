@@ -46,7 +46,7 @@ impl Plan {
     pub fn new(arm: &Arm, depth: usize, tau: f64) -> Result<Self, ConnectionsError> {
         let mut weight = 1.0;
         let layout = match arm {
-            Arm::Cascade => Layout::none(depth)?,
+            Arm::Cascade | Arm::Rival(_) => Layout::none(depth)?,
             Arm::Fixed(text) => {
                 let (factor, layout) = weight_and_layout(text)?;
                 weight = factor;
@@ -89,7 +89,7 @@ impl Plan {
             Arm::Incoming(p) | Arm::Outgoing(p) => {
                 vec![if *p == Parameterization::Hadamard { 1.0 } else { 0.0 }; coefficients]
             }
-            Arm::Cascade | Arm::Fixed(_) | Arm::NaiveScalars => vec![weight; coefficients],
+            Arm::Cascade | Arm::Rival(_) | Arm::Fixed(_) | Arm::NaiveScalars => vec![weight; coefficients],
         };
         let offset = match arm {
             Arm::Replacing(_) => (1..=depth).flat_map(|l| newest_row(l, |_| -1.0, -1.0)).collect(),

@@ -42,6 +42,21 @@ fn identity_blocks_grow_the_stream_as_the_laguerre_polynomial_says() {
     }
 }
 
+/// An arm whose blocks take no first state had its growth told from the second.
+#[test]
+fn growth_is_relative_to_the_first_state_of_every_arm() {
+    for arm in ["cascade", "0:l", "1:3", "ancre"] {
+        let module: Connections<Flex> =
+            ConnectionsConfig::new(3).with_arm(arm.parse().unwrap()).init(&Default::default()).unwrap();
+        let first = Tensor::<Flex, 2>::ones([2, 4], &Default::default());
+        let mut history = module.start(first.clone());
+        history.observe_growth();
+        let second = module.connect(&mut history, first.mul_scalar(5.0));
+        let of_second = second.into_data().iter::<f64>().next().unwrap();
+        assert_eq!(history.growth(), [1.0, of_second], "{arm}");
+    }
+}
+
 #[test]
 fn observed_growth_is_that_of_the_states() {
     let module = connections(4, "ancre");

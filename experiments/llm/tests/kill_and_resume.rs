@@ -30,7 +30,11 @@ fn a_killed_and_resumed_run_ends_with_the_same_bytes() {
 
 #[test]
 fn a_killed_and_resumed_comparison_ends_with_the_same_logs() {
-    let settings = ["--preset", "smoke", "--steps", "20", "--arms", "cascade,ancre", "--seeds", "2"];
-    let runs = ["cascade-seed0", "ancre-seed0", "cascade-seed1", "ancre-seed1"];
-    println!("{} kills", killed_comparison(PROGRAM, &settings, &runs));
+    let settings =
+        ["--preset", "smoke", "--steps", "20", "--arms", "cascade,ancre,hyper-connections:2", "--seeds", "2"];
+    let runs = [0, 1].map(|seed| ["cascade", "ancre", "hyper-connections-2"].map(|arm| format!("{arm}-seed{seed}")));
+    println!(
+        "{} kills",
+        killed_comparison(PROGRAM, &settings, &runs.as_flattened().iter().map(String::as_str).collect::<Vec<_>>())
+    );
 }

@@ -6,7 +6,7 @@ use burn::{
 };
 use fused_ops::FusedOps;
 
-use super::{RivalError, Rules, State, columns, parameter, row, unit_rows, weighted};
+use super::{Rules, State, columns, parameter, row, unit_rows, weighted};
 
 /// Added to mean squares, as the package `attn-res` 0.1.0 has it.
 pub(super) const EPS: f64 = 1e-6;
@@ -33,14 +33,11 @@ impl<B: Backend> AttentionResiduals<B> {
         blocks: Option<usize>,
         final_query: bool,
         device: &B::Device,
-    ) -> Result<Self, RivalError> {
-        let blocks = blocks.unwrap_or(branches);
-        if blocks == 0 || blocks > branches {
-            return Err(RivalError::Blocks { blocks, branches });
-        }
+    ) -> Self {
+        let size = blocks.map_or(1, |blocks| branches / blocks);
         let rows = branches + usize::from(final_query);
         let query = parameter(vec![0.0; rows * width], [rows, width], device);
-        Ok(Self { query, size: branches / blocks, branches })
+        Self { query, size, branches }
     }
 
     fn attend(&self, query: usize, sources: &[Tensor<B, 2>]) -> Tensor<B, 2> {

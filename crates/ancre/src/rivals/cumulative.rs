@@ -6,7 +6,7 @@ use burn::{
 };
 use fused_ops::FusedOps;
 
-use super::{RivalError, Rules, State, attention::EPS, columns, parameter, row, unit_rows, weighted};
+use super::{Rules, State, attention::EPS, columns, parameter, row, unit_rows, weighted};
 
 /// What the score of the newest state has more than the others at the start.
 const RECENCY: f32 = 3.0;
@@ -29,22 +29,10 @@ pub struct CumulativeAttention<B: Backend> {
 }
 
 impl<B: Backend> CumulativeAttention<B> {
-    pub(super) fn new(
-        branches: usize,
-        width: usize,
-        blocks: Option<usize>,
-        device: &B::Device,
-    ) -> Result<Self, RivalError> {
-        let every = match blocks {
-            None => 1,
-            Some(_) if branches % 2 == 1 => return Err(RivalError::Odd { branches }),
-            Some(blocks) if blocks == 0 || blocks > branches / 2 => {
-                return Err(RivalError::Blocks { blocks, branches: branches / 2 });
-            }
-            Some(blocks) => 2 * (branches / 2).div_ceil(blocks),
-        };
+    pub(super) fn new(branches: usize, width: usize, blocks: Option<usize>, device: &B::Device) -> Self {
+        let every = blocks.map_or(1, |blocks| 2 * (branches / 2).div_ceil(blocks));
         let of = |value: f32, columns: usize| parameter(vec![value; branches * columns], [branches, columns], device);
-        Ok(Self { query: of(0.0, width), norm_weight: of(1.0, width), recency_bias: of(RECENCY, 1), every })
+        Self { query: of(0.0, width), norm_weight: of(1.0, width), recency_bias: of(RECENCY, 1), every }
     }
 }
 

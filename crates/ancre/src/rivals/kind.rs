@@ -1,6 +1,10 @@
 //! The names of rivals.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -8,7 +12,7 @@ use thiserror::Error;
 use super::HyperNorm;
 
 /// Which rival, as text such as `dense-former:2:1`; see the table of the [module](super).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum RivalKind {
     /// The ordinary stream.
@@ -64,13 +68,41 @@ const LARGEST: usize = 64;
 
 /// A text that names no rival.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "`{text}` is not a rival: give residual, rezero, layer-scale[:INIT], x0-scalars, layer-norm-scaling, \
-     dense-former[:DILATION:PERIOD], hyper-connections[-static|-rms][:STREAMS], manifold-hyper-connections[:STREAMS], \
-     attention-residuals[-query][:BLOCKS] or open-attention-residuals[:BLOCKS]; numbers are whole, from 1 to {LARGEST}"
-)]
+#[error("`{text}` is not a rival: give {}; numbers are whole, from 1 to {LARGEST}", RivalKind::NOTATION)]
 pub struct ParseRivalError {
     text: String,
+}
+
+impl RivalKind {
+    /// How rivals are written.
+    pub const NOTATION: &'static str = "residual, rezero, layer-scale[:INIT], x0-scalars, layer-norm-scaling, \
+         dense-former[:DILATION:PERIOD], hyper-connections[-static|-rms][:STREAMS], manifold-hyper-connections[:STREAMS], \
+         attention-residuals[-query][:BLOCKS] or open-attention-residuals[:BLOCKS]";
+
+    /// Whether a text is the name of a rival, whatever stands after the name.
+    pub(crate) fn is_name(text: &str) -> bool {
+        text.split(':').next().is_some_and(|name| parse(name).is_some())
+    }
+
+    /// Whether it has parameters.
+    pub fn is_learned(&self) -> bool {
+        !matches!(self, Self::Residual | Self::LayerNormScaling)
+    }
+}
+
+/// By their text: the one number that is no whole one is finite.
+impl PartialEq for RivalKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for RivalKind {}
+
+impl Hash for RivalKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_string().hash(state);
+    }
 }
 
 impl FromStr for RivalKind {

@@ -174,15 +174,36 @@ pub enum RivalError {
 }
 
 impl RivalConfig {
-    /// The module on a device, as its paper begins it. It draws no random numbers.
+    /// Checks that a module can be made.
     ///
     /// # Errors
     /// Without branches or width, or where blocks do not fit the number of branches.
-    pub fn init<B: Backend>(&self, device: &B::Device) -> Result<Rival<B>, RivalError> {
+    pub fn validate(&self) -> Result<(), RivalError> {
         let Self { ref kind, branches, width } = *self;
         if branches == 0 || width == 0 {
             return Err(RivalError::Empty { branches, width });
         }
+        let of = |blocks, branches| match (1..=branches).contains(&blocks) {
+            true => Ok(()),
+            false => Err(RivalError::Blocks { blocks, branches }),
+        };
+        match *kind {
+            RivalKind::AttentionResiduals { blocks: Some(blocks), .. } => of(blocks, branches),
+            RivalKind::OpenAttentionResiduals { blocks: Some(_) } if branches % 2 == 1 => {
+                Err(RivalError::Odd { branches })
+            }
+            RivalKind::OpenAttentionResiduals { blocks: Some(blocks) } => of(blocks, branches / 2),
+            _ => Ok(()),
+        }
+    }
+
+    /// The module on a device, as its paper begins it. It draws no random numbers.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate).
+    pub fn init<B: Backend>(&self, device: &B::Device) -> Result<Rival<B>, RivalError> {
+        self.validate()?;
+        let Self { ref kind, branches, width } = *self;
         let connections = match *kind {
             RivalKind::Residual | RivalKind::LayerNormScaling => Variant::Plain(Plain {}),
             RivalKind::ReZero => Variant::ReZero(ReZero::new(branches, device)),
@@ -198,10 +219,10 @@ impl RivalConfig {
                 Variant::Manifold(ManifoldHyperConnections::new(branches, width, streams, device))
             }
             RivalKind::AttentionResiduals { blocks, final_query } => {
-                Variant::Attention(AttentionResiduals::new(branches, width, blocks, final_query, device)?)
+                Variant::Attention(AttentionResiduals::new(branches, width, blocks, final_query, device))
             }
             RivalKind::OpenAttentionResiduals { blocks } => {
-                Variant::Cumulative(CumulativeAttention::new(branches, width, blocks, device)?)
+                Variant::Cumulative(CumulativeAttention::new(branches, width, blocks, device))
             }
         };
         Ok(Rival { connections, branches, kind: kind.clone() })

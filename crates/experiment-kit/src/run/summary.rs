@@ -8,6 +8,7 @@ use std::{
 
 use ancre::{Connections, ConnectionsConfig};
 use anyhow::{Context, Result};
+use burn::module::Module;
 use fused_ops::FusedOps;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,7 +29,7 @@ pub struct ArmSummary {
     pub parameters: u64,
     /// Parameters of the connections that are trained, over all sets that the model has.
     pub connection_parameters: usize,
-    /// Final coefficients of the first set, one row a layer.
+    /// Final coefficients of the first set, one row a layer; none for a rival.
     pub coefficients: Vec<Vec<f64>>,
     /// Entropy in nats of each softmax that has a choice; none for arms without a softmax.
     pub entropies: Option<Vec<f64>>,
@@ -62,10 +63,15 @@ impl ArmSummary {
         diverged: Option<String>,
     ) -> Result<Self> {
         let connections = model.connections();
-        // They are finite but for a run that diverged, of which there is nothing to show.
-        let rows = connections.coefficients().map(|c| c.rows().map(<[f64]>::to_vec).collect());
-        let trained =
-            |set: &Connections<B>| ConnectionsConfig::new(set.depth()).with_arm(set.arm().clone()).trained_parameters();
+        // They are finite but for a run that diverged, of which there is nothing to show; those of another paper are no such matrix.
+        let rows = match connections.rival() {
+            Some(_) => Vec::new(),
+            None => connections.coefficients().map_or_else(|_| Vec::new(), |c| c.rows().map(<[f64]>::to_vec).collect()),
+        };
+        let trained = |set: &Connections<B>| match set.rival() {
+            Some(rival) => Ok(rival.num_params()),
+            None => ConnectionsConfig::new(set.depth()).with_arm(set.arm().clone()).trained_parameters(),
+        };
         let counts: Vec<usize> = model.all_connections().into_iter().map(trained).collect::<Result<_, _>>()?;
         Ok(Self {
             arm: settings.arm().to_string(),
@@ -74,7 +80,7 @@ impl ArmSummary {
             parameters: settings.parameters(),
             connection_parameters: counts.iter().sum(),
             entropies: connections.entropies(),
-            coefficients: rows.unwrap_or_default(),
+            coefficients: rows,
             peak_memory_bytes,
             diverged,
             extra: Value::Null,

@@ -1,6 +1,6 @@
 //! The sizes of a model, and what they cost.
 
-use ancre::{Arm, ConnectionsConfig, ConnectionsError};
+use ancre::{Arm, Branches, ConnectionsConfig, ConnectionsError};
 use experiment_kit::checks::{self, CheckError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -105,7 +105,9 @@ impl LlamaConfig {
 
     /// The configuration of the connections.
     pub fn connections(&self) -> ConnectionsConfig {
-        ConnectionsConfig::new(self.layers).with_arm(self.arm.clone()).with_tau(self.tau)
+        // The attention and the feed-forward network of each layer.
+        let branches = Branches { per_block: 2, width: self.width };
+        ConnectionsConfig::new(self.layers).with_arm(self.arm.clone()).with_tau(self.tau).with_branches(branches)
     }
 
     /// Width of one attention head.

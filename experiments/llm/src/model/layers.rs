@@ -159,7 +159,27 @@ impl<B: FusedOps> DecoderLayer<B> {
     }
 
     pub fn forward(&self, x: Tensor<B, 2>, rotary: &RotaryTable<B>, shape: AttentionShape) -> Tensor<B, 2> {
-        let x = x.clone() + self.self_attn.forward(self.input_layernorm.forward(x), rotary, shape);
-        x.clone() + self.mlp.forward(self.post_attention_layernorm.forward(x))
+        let x = x.clone() + self.attention(x, rotary, shape, 1.0);
+        x.clone() + self.feed_forward(x, 1.0)
     }
+
+    /// The first residual branch; the output of its norm is multiplied by `scale`.
+    pub fn attention(
+        &self,
+        x: Tensor<B, 2>,
+        rotary: &RotaryTable<B>,
+        shape: AttentionShape,
+        scale: f64,
+    ) -> Tensor<B, 2> {
+        self.self_attn.forward(scaled(self.input_layernorm.forward(x), scale), rotary, shape)
+    }
+
+    /// The second.
+    pub fn feed_forward(&self, x: Tensor<B, 2>, scale: f64) -> Tensor<B, 2> {
+        self.mlp.forward(scaled(self.post_attention_layernorm.forward(x), scale))
+    }
+}
+
+fn scaled<B: Backend>(x: Tensor<B, 2>, scale: f64) -> Tensor<B, 2> {
+    if scale == 1.0 { x } else { x.mul_scalar(scale) }
 }

@@ -1,6 +1,6 @@
 //! The whole model.
 
-use ancre::Connections;
+use ancre::{Connections, History};
 use burn::{
     module::Module,
     tensor::{Int, Tensor, backend::Backend},
@@ -63,11 +63,9 @@ impl<B: FusedOps> Llama<B> {
     /// # Panics
     /// Where sequences are longer than the model's positions; callers check lengths when they make batches.
     pub fn forward(&self, tokens: Tensor<B, 2, Int>) -> Tensor<B, 2> {
-        let (mut state, shape) = self.embed(tokens);
+        let (state, shape) = self.embed(tokens);
         let mut history = self.connections.start(state.clone());
-        for layer in &self.layers {
-            state = self.connections.connect(&mut history, layer.forward(state, &self.rotary, shape));
-        }
+        let state = self.through_layers(state, shape, &mut history, |_| {});
         self.lm_head.forward(self.norm.forward(state))
     }
 
@@ -76,15 +74,45 @@ impl<B: FusedOps> Llama<B> {
     /// # Panics
     /// As [`forward`](Self::forward).
     pub fn observe(&self, tokens: Tensor<B, 2, Int>) -> Observation<B> {
-        let (mut state, shape) = self.embed(tokens);
+        let (state, shape) = self.embed(tokens);
         let mut history = self.connections.start(state.clone());
         history.observe_growth();
         let mut states = vec![state.clone()];
-        for layer in &self.layers {
-            state = self.connections.connect(&mut history, layer.forward(state, &self.rotary, shape));
-            states.push(state.clone());
-        }
+        let state = self.through_layers(state, shape, &mut history, |state| states.push(state.clone()));
         Observation { states, normed: self.norm.forward(state), growth: history.growth() }
+    }
+
+    /// The last state. `each` sees the states `h_1 .. h_K`; with a rival, what the next layer reads first, and what the network goes
+    /// on with.
+    fn through_layers(
+        &self,
+        mut state: Tensor<B, 2>,
+        shape: AttentionShape,
+        history: &mut History<B, 2>,
+        mut each: impl FnMut(&Tensor<B, 2>),
+    ) -> Tensor<B, 2> {
+        let Some(rival) = self.connections.rival() else {
+            for layer in &self.layers {
+                state = self.connections.connect(history, layer.forward(state, &self.rotary, shape));
+                each(&state);
+            }
+            return state;
+        };
+        let mut stream = rival.start(state);
+        for (l, layer) in self.layers.iter().enumerate() {
+            // Layers count, not branches.
+            let scale = rival.norm_scale(l);
+            let input = rival.enter(&mut stream);
+            if l > 0 {
+                each(&self.connections.connect(history, input.clone()));
+            }
+            rival.leave(&mut stream, layer.attention(input, &self.rotary, shape, scale));
+            let input = rival.enter(&mut stream);
+            rival.leave(&mut stream, layer.feed_forward(input, scale));
+        }
+        let state = self.connections.connect(history, rival.finish(stream));
+        each(&state);
+        state
     }
 
     /// Mean cross-entropy in nats over the targets that count, `[1]`; `targets` is `[batch, length]`, see
