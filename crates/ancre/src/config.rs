@@ -130,11 +130,15 @@ impl ConnectionsConfig {
         })
     }
 
-    fn rival(&self) -> Result<Option<RivalConfig>, ConnectionsError> {
+    /// The rival that the arm is, at the size of the network.
+    ///
+    /// # Errors
+    /// [`ConnectionsError::Closed`] where the model does not open its blocks.
+    pub fn rival(&self) -> Result<Option<RivalConfig>, ConnectionsError> {
         let Arm::Rival(kind) = &self.arm else { return Ok(None) };
         let Branches { per_block, width } = self.branches.ok_or_else(|| ConnectionsError::Closed(self.arm.clone()))?;
-        let branches = self.depth.checked_mul(per_block).unwrap_or(0);
-        Ok(Some(RivalConfig { kind: kind.clone(), branches, width }))
+        let branches = self.depth.saturating_mul(per_block);
+        Ok(Some(RivalConfig { kind: kind.clone(), branches, per_block, width }))
     }
 
     fn plan(&self) -> Result<Plan, ConnectionsError> {

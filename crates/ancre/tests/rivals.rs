@@ -3,7 +3,7 @@
 use ancre::rivals::{Rival, RivalConfig, RivalError, RivalKind};
 use burn::{
     backend::Flex,
-    module::Module,
+    module::{Module, ModuleMapper, Param},
     tensor::{Tensor, TensorData, activation::tanh},
 };
 
@@ -24,7 +24,7 @@ const ALL: [&str; 19] = [
     "attention-residuals",
     "attention-residuals:2",
     "attention-residuals-query",
-    "attention-residuals-query:4",
+    "attention-residuals-query:3",
     "open-attention-residuals",
     "open-attention-residuals:3",
 ];
@@ -37,7 +37,7 @@ fn rival(name: &str) -> Rival<Flex> {
 }
 
 fn config(name: &str) -> RivalConfig {
-    RivalConfig { kind: name.parse().unwrap(), branches: BRANCHES, width: WIDTH }
+    RivalConfig { kind: name.parse().unwrap(), branches: BRANCHES, per_block: 2, width: WIDTH }
 }
 
 fn input(rows: usize) -> Tensor<Flex, 2> {
@@ -60,17 +60,33 @@ fn run(rival: &Rival<Flex>, x: Tensor<Flex, 2>) -> Vec<f32> {
 }
 
 fn assert_near(what: &str, actual: &[f32], expected: &[f32]) {
+    assert_eq!(actual.len(), expected.len(), "{what}");
     for (a, e) in actual.iter().zip(expected) {
         assert!((a - e).abs() <= 1e-6 * e.abs().max(1.0), "{what}: {a} for {e}");
     }
 }
 
+/// With parameters that are all different and not where they begin.
+fn stirred(name: &str) -> Rival<Flex> {
+    struct Stir;
+    impl ModuleMapper<Flex> for Stir {
+        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<Flex, D>>) -> Param<Tensor<Flex, D>> {
+            parameter.map(|tensor| {
+                let dims = tensor.dims();
+                let data = tensor.into_data();
+                let stirred = |(i, x): (usize, f32)| x + 0.3 * (i as f32 * 1.3).cos();
+                let values: Vec<f32> = data.iter::<f32>().enumerate().map(stirred).collect();
+                Tensor::from_data(TensorData::new(values, dims), &Default::default())
+            })
+        }
+    }
+    rival(name).map(&mut Stir)
+}
+
 #[test]
 fn those_that_begin_as_the_ordinary_network_give_its_output() {
     let ordinary = run(&rival("residual"), input(3));
-    for name in
-        ["layer-scale:1", "x0-scalars", "layer-norm-scaling", "dense-former", "dense-former:2:1", "dense-former:2:3"]
-    {
+    for name in ["layer-scale:1", "x0-scalars", "dense-former", "dense-former:2:1", "dense-former:2:3"] {
         assert_near(name, &run(&rival(name), input(3)), &ordinary);
     }
     for (name, streams) in [
@@ -97,7 +113,7 @@ fn the_number_of_parameters_is_that_of_the_module() {
 #[test]
 fn each_row_is_on_its_own() {
     for name in ALL {
-        let rival = rival(name);
+        let rival = stirred(name);
         let all = run(&rival, input(5));
         for row in 0..5 {
             let alone = run(&rival, input(5).slice([row..row + 1, 0..WIDTH]));
@@ -106,15 +122,100 @@ fn each_row_is_on_its_own() {
     }
 }
 
+/// Both norms of a block have its scale.
+#[test]
+fn norms_are_scaled_by_the_depth_of_their_block() {
+    let scales: Vec<f64> = (0..BRANCHES).map(|branch| rival("layer-norm-scaling").norm_scale(branch)).collect();
+    assert_eq!(scales, [1.0, 2.0, 3.0].map(|l: f64| [1.0 / l.sqrt(); 2]).as_flattened());
+    assert_eq!(rival("rezero").norm_scale(5), 1.0);
+}
+
+/// Against sums written out: a block of two ordinary branches, and what stands before or after it.
+#[test]
+fn rivals_of_blocks_leave_the_branches_inside_alone() {
+    let ordinary = |l: usize, x: Tensor<Flex, 2>| {
+        let x = x.clone() + branch(2 * l, x);
+        x.clone() + branch(2 * l + 1, x)
+    };
+    let numbers = |tensor: Tensor<Flex, 2>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
+    let stir =
+        |start: &[f64]| start.iter().enumerate().map(|(i, x)| x + 0.3 * (i as f64 * 1.3).cos()).collect::<Vec<_>>();
+
+    let scalars = stir(&[1.0, 0.0].repeat(3));
+    let mut h = input(3);
+    for l in 0..3 {
+        h = ordinary(l, h.mul_scalar(scalars[2 * l]) + input(3).mul_scalar(scalars[2 * l + 1]));
+    }
+    assert_near("x0-scalars", &run(&stirred("x0-scalars"), input(3)), &numbers(h));
+
+    // Sums over 2, 3 and 4 outputs.
+    let alpha = stir(&[0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
+    let (mut h, mut seen, mut first) = (input(3), vec![input(3)], 0);
+    for l in 0..3 {
+        seen.push(ordinary(l, h));
+        let parts = seen.iter().zip(&alpha[first..]).map(|(output, &weight)| output.clone().mul_scalar(weight));
+        h = parts.reduce(|sum, part| sum + part).unwrap();
+        first += seen.len();
+    }
+    assert_near("dense-former", &run(&stirred("dense-former"), input(3)), &numbers(h));
+}
+
+/// The layer norm of the paper's form, in plain numbers: one stream, one branch.
+#[test]
+fn hyper_connections_of_the_paper_norm_by_mean_and_deviation() {
+    let config = RivalConfig { kind: "hyper-connections:1".parse().unwrap(), branches: 1, per_block: 1, width: 2 };
+    let mut rival: Rival<Flex> = config.init(&Default::default()).unwrap();
+    struct Ones;
+    impl ModuleMapper<Flex> for Ones {
+        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<Flex, D>>) -> Param<Tensor<Flex, D>> {
+            let values = (0..parameter.dims().iter().product()).map(|i| 0.5 + 0.25 * i as f32).collect();
+            parameter.map(|tensor: Tensor<Flex, D>| {
+                Tensor::from_data(TensorData::new::<f32, _>(values, tensor.dims()), &Default::default())
+            })
+        }
+    }
+    rival = rival.map(&mut Ones);
+    let x = [3.0f64, -1.0];
+    let mut stream = rival.start(Tensor::<Flex, 2>::from_floats([[3.0, -1.0]], &Default::default()));
+    let read: Vec<f64> = rival.enter(&mut stream).into_data().iter::<f64>().collect();
+    // Mean 1, deviations 2 and -2; gains 1.5 and 1.75; columns of alpha_fn (.5, 1) and (.75, 1.25); scales .5.
+    let deviation = (4.0f64 + 1e-5).sqrt();
+    let z = [2.0 / deviation * 1.5, -2.0 / deviation * 1.75];
+    let alpha = 0.5 + 0.5 * (z[0] * 0.5 + z[1] * 1.0).tanh();
+    for (read, x) in read.iter().zip(x) {
+        assert!((read - alpha * x).abs() < 1e-6, "{read} for {}", alpha * x);
+    }
+    rival.leave(&mut stream, Tensor::from_floats([[1.0, 10.0]], &Default::default()));
+    let kept = 0.75 + 0.5 * (z[0] * 0.75 + z[1] * 1.25).tanh();
+    let beta = 0.5 + 0.5 * (z[0] * 0.5 + z[1] * 0.75).tanh();
+    let last: Vec<f64> = rival.finish(stream).into_data().iter::<f64>().collect();
+    for (last, (x, output)) in last.iter().zip(x.into_iter().zip([1.0, 10.0])) {
+        assert!((last - (kept * x + beta * output)).abs() < 1e-5, "{last} for {}", kept * x + beta * output);
+    }
+}
+
 #[test]
 fn sizes_that_fit_nothing_are_refused() {
     let refused = |name: &str, branches, width| {
         let kind: RivalKind = name.parse().unwrap();
-        RivalConfig { kind, branches, width }.init::<Flex>(&Default::default()).map(drop).unwrap_err()
+        RivalConfig { kind, branches, per_block: 1, width }.init::<Flex>(&Default::default()).map(drop).unwrap_err()
     };
-    assert_eq!(refused("rezero", 0, 4), RivalError::Empty { branches: 0, width: 4 });
-    assert_eq!(refused("rezero", 4, 0), RivalError::Empty { branches: 4, width: 0 });
+    assert_eq!(refused("rezero", 0, 4), RivalError::Size { branches: 0, width: 4 });
+    assert_eq!(refused("rezero", 4, 0), RivalError::Size { branches: 4, width: 0 });
     assert_eq!(refused("attention-residuals:7", 6, 4), RivalError::Blocks { blocks: 7, branches: 6 });
+    assert_eq!(refused("attention-residuals:4", 6, 4), RivalError::Blocks { blocks: 4, branches: 6 });
+    assert!(matches!(refused("hyper-connections:64", usize::MAX, usize::MAX), RivalError::Size { .. }));
+    for kind in [
+        RivalKind::DenseFormer { dilation: 0, period: 1 },
+        RivalKind::ManifoldHyperConnections { streams: 0 },
+        RivalKind::LayerScale { initial: f64::NAN },
+        RivalKind::AttentionResiduals { blocks: Some(0), final_query: true },
+    ] {
+        let config = RivalConfig { kind: kind.clone(), branches: 4, per_block: 2, width: 4 };
+        assert_eq!(config.validate(), Err(RivalError::Number(kind)));
+        let config = RivalConfig { kind: RivalKind::ReZero, per_block: 3, ..config };
+        assert_eq!(config.validate(), Err(RivalError::PerBlock { branches: 4, per_block: 3 }));
+    }
     assert_eq!(refused("open-attention-residuals:2", 5, 4), RivalError::Odd { branches: 5 });
     assert_eq!(refused("open-attention-residuals:4", 6, 4), RivalError::Blocks { blocks: 4, branches: 3 });
 }

@@ -4,7 +4,7 @@
     python3 crates/spring-physics/benches/brax_steps.py ant humanoid
 
 512 environments of brax's own model, 20 control steps of 10 physics steps with uniform actions in one compiled loop; nine rounds.
-A control step of brax also makes observations, rewards and resets.
+A control step of brax also makes observations and rewards; nothing is reset.
 """
 
 import statistics

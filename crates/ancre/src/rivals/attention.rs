@@ -6,16 +6,17 @@ use burn::{
 };
 use fused_ops::FusedOps;
 
-use super::{Rules, State, columns, parameter, row, unit_rows, weighted};
+use super::{Rules, State, columns, parameter, row, weighted};
 
 /// Added to mean squares, as the package `attn-res` 0.1.0 has it.
-pub(super) const EPS: f64 = 1e-6;
+const EPS: f64 = 1e-6;
 
 /// Attention Residuals (arXiv 2603.15031): branch `l` reads `sum_i softmax_i(q_l . rms(v_i)) v_i` over the embeddings `v_0` and the
 /// outputs of the branches before it, each its own source, or, in the block form, summed over blocks of branches. From `q = 0`,
 /// which is a mean of the sources and no residual sum.
 ///
-/// What the network goes on with is the sum of all sources, or their attention with one more query. The state holds the
+/// What the network goes on with is the sum of all sources, as the package `attn-res` 0.1.0 has it, or their attention with one more
+/// query, which its comments ascribe to the paper. The state holds the
 /// sources; the last may be a sum that grows.
 #[derive(Module, Debug)]
 pub struct AttentionResiduals<B: Backend> {
@@ -24,6 +25,12 @@ pub struct AttentionResiduals<B: Backend> {
     /// Branches whose outputs are summed into one source.
     size: usize,
     branches: usize,
+}
+
+/// `query . rms(source)` of every row, `[rows, 1]`. The graph keeps a handle to the source and columns, no normalised copy.
+pub(super) fn score<B: Backend>(source: Tensor<B, 2>, query: Tensor<B, 2>) -> Tensor<B, 2> {
+    let size = source.clone().square().mean_dim(1).add_scalar(EPS).sqrt();
+    source.matmul(query.transpose()) / size
 }
 
 impl<B: Backend> AttentionResiduals<B> {
@@ -42,7 +49,7 @@ impl<B: Backend> AttentionResiduals<B> {
 
     fn attend(&self, query: usize, sources: &[Tensor<B, 2>]) -> Tensor<B, 2> {
         let query = row(&self.query, query, &sources[0]);
-        let scores = sources.iter().map(|source| (unit_rows(source.clone(), EPS) * query.clone()).sum_dim(1)).collect();
+        let scores = sources.iter().map(|source| score(source.clone(), query.clone())).collect();
         weighted(columns(softmax(Tensor::cat(scores, 1), 1)), sources)
     }
 }

@@ -6,7 +6,7 @@ use burn::{
 };
 use fused_ops::FusedOps;
 
-use super::{Rules, State, attention::EPS, columns, parameter, row, unit_rows, weighted};
+use super::{Rules, State, attention::score, columns, parameter, row, weighted};
 
 /// What the score of the newest state has more than the others at the start.
 const RECENCY: f32 = 3.0;
@@ -45,8 +45,7 @@ impl<B: FusedOps> Rules<B> for CumulativeAttention<B> {
         let (branch, sources) = (state.branch, &state.rows);
         let of = |parameter| row(parameter, branch, &sources[0]);
         let query = of(&self.query) * of(&self.norm_weight);
-        let score = |source: &Tensor<B, 2>| (unit_rows(source.clone(), EPS) * query.clone()).sum_dim(1);
-        let mut scores: Vec<_> = sources.iter().map(score).collect();
+        let mut scores: Vec<_> = sources.iter().map(|source| score(source.clone(), query.clone())).collect();
         if let Some(newest) = scores.last_mut() {
             *newest = newest.clone() + of(&self.recency_bias);
         }

@@ -2,7 +2,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Tensor, backend::Backend},
+    tensor::{DType, Tensor, TensorData, backend::Backend},
 };
 use fused_ops::{FusedOps, mix_at};
 
@@ -21,6 +21,8 @@ pub struct DenseFormer<B: Backend> {
     offset: Tensor<B, 1>,
     dilation: usize,
     period: usize,
+    /// Branches in a block, whose shortcuts are the ordinary ones.
+    per_block: usize,
 }
 
 /// Which of the outputs take part after block `l`, oldest first; none where no sum follows.
@@ -31,15 +33,15 @@ pub(super) fn sources(block: usize, dilation: usize, period: usize) -> impl Iter
 }
 
 impl<B: Backend> DenseFormer<B> {
-    pub(super) fn new(branches: usize, dilation: usize, period: usize, device: &B::Device) -> Self {
-        let newest = (0..branches).flat_map(|block| {
+    pub(super) fn new(blocks: usize, per_block: usize, dilation: usize, period: usize, device: &B::Device) -> Self {
+        let newest = (0..blocks).flat_map(|block| {
             sources(block, dilation, period).map(move |source| f32::from(u8::from(source == block + 1)))
         });
         let newest: Vec<f32> = newest.collect();
         let offset: Vec<f32> = newest.iter().map(|&one| -one).collect();
         let length = newest.len();
-        let offset = parameter(offset, [length], device).into_value();
-        Self { alpha: parameter(newest, [length], device), offset, dilation, period }
+        let offset = Tensor::from_data(TensorData::new(offset, [length]), (device, DType::F32));
+        Self { alpha: parameter(newest, [length], device), offset, dilation, period, per_block }
     }
 
     /// Index of the first weight after a block.
@@ -59,12 +61,17 @@ impl<B: FusedOps> Rules<B> for DenseFormer<B> {
 
     fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {
         let output = state.rows[0].clone() + output;
+        if !(state.branch + 1).is_multiple_of(self.per_block) {
+            state.rows[0] = output;
+            return;
+        }
+        let block = state.branch / self.per_block;
         state.rows.push(output.clone());
-        let taken = sources(state.branch, self.dilation, self.period).map(|source| state.rows[1 + source].clone());
+        let taken = sources(block, self.dilation, self.period).map(|source| state.rows[1 + source].clone());
         let taken: Vec<_> = taken.collect();
         let alpha = self.alpha.val();
         let coefficients = alpha.clone() + self.offset.clone().cast(alpha.dtype());
-        state.rows[0] = mix_at(coefficients, self.first(state.branch), output, taken);
+        state.rows[0] = mix_at(coefficients, self.first(block), output, taken);
     }
 
     fn finish(&self, mut state: State<B>) -> Tensor<B, 2> {

@@ -1,7 +1,5 @@
 //! Hyper-Connections: several streams, and a matrix that tells how a branch reads from them and how they go on.
 
-use std::{fmt, str::FromStr};
-
 use burn::{
     module::{Module, Param},
     tensor::{Tensor, backend::Backend},
@@ -12,7 +10,7 @@ use super::{Rules, State, columns, parameter, unit_rows, weighted};
 
 /// Added to the variances of layer norms.
 const LAYER_NORM_EPS: f64 = 1e-5;
-/// The least mean square that a row is divided by: the package divides by norms of at least 1e-12.
+/// Added to mean squares, so that a row of zeros stays one. (The package bounds the norm of a row by 1e-12 instead.)
 const LEAST: f64 = 1e-24;
 
 /// How streams are normalised before the functions of the token look at them.
@@ -23,23 +21,6 @@ pub enum HyperNorm {
     Layer,
     /// A root-mean-square norm with gain `1 + gamma`, as the package `hyper-connections` 0.4.11 has it.
     Rms,
-}
-
-impl fmt::Display for HyperNorm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Layer => "layer",
-            Self::Rms => "rms",
-        })
-    }
-}
-
-impl FromStr for HyperNorm {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Layer, Self::Rms].into_iter().find(|norm| norm.to_string() == text).ok_or(())
-    }
 }
 
 /// Hyper-Connections (arXiv 2409.19606) with `n` streams `h_s`, all the embeddings at first. A branch reads

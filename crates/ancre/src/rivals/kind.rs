@@ -51,24 +51,28 @@ pub enum RivalKind {
     },
     /// A softmax over branch outputs.
     AttentionResiduals {
-        /// How many blocks branches are summed in; `None` for each on its own.
+        /// How many blocks branches are summed in, a divisor of their number; `None` for each on its own.
         blocks: Option<usize>,
         /// Whether what the network goes on with is an attention, too, instead of a sum.
         final_query: bool,
     },
     /// A softmax over cumulative states.
     OpenAttentionResiduals {
-        /// How many blocks of layers; `None` for every branch on its own.
+        /// In how many blocks layers are remembered, each of `ceil(layers / blocks)` layers of two branches; `None` for every branch on
+        /// its own.
         blocks: Option<usize>,
     },
 }
 
-/// The largest number of streams, and of dilation and period.
+/// The largest number of streams and blocks, and the largest dilation and period.
 const LARGEST: usize = 64;
 
 /// A text that names no rival.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{text}` is not a rival: give {}; numbers are whole, from 1 to {LARGEST}", RivalKind::NOTATION)]
+#[error(
+    "`{text}` is not a rival: give {}; INIT is a number, the others are whole, from 1 to {LARGEST}",
+    RivalKind::NOTATION
+)]
 pub struct ParseRivalError {
     text: String,
 }
@@ -82,6 +86,11 @@ impl RivalKind {
     /// Whether a text is the name of a rival, whatever stands after the name.
     pub(crate) fn is_name(text: &str) -> bool {
         text.split(':').next().is_some_and(|name| parse(name).is_some())
+    }
+
+    /// Whether its numbers are those that a text can have.
+    pub(super) fn is_valid(&self) -> bool {
+        parse(&self.to_string()).is_some()
     }
 
     /// Whether it has parameters.
@@ -139,7 +148,9 @@ fn parse(text: &str) -> Option<RivalKind> {
         "layer-scale" => {
             let initial = match rest.as_slice() {
                 [] => 0.1,
-                [only] => only.parse().ok().filter(|x: &f64| x.is_finite())?,
+                // In single precision, which the parameters have.
+                // No negative zero, which would be another text.
+                [only] => only.parse().ok().filter(|&x: &f64| (x as f32).is_finite())? + 0.0,
                 _ => return None,
             };
             Some(RivalKind::LayerScale { initial })
@@ -230,9 +241,16 @@ mod tests {
 
     #[test]
     fn what_names_none_is_answered_with_the_list() {
-        for text in
-            ["", "ancre", "rezero:2", "dense-former:0:1", "dense-former:2", "hyper-connections:65", "layer-scale:nan"]
-        {
+        for text in [
+            "",
+            "ancre",
+            "rezero:2",
+            "dense-former:0:1",
+            "dense-former:2",
+            "hyper-connections:65",
+            "layer-scale:nan",
+            "layer-scale:1e39",
+        ] {
             let message = text.parse::<RivalKind>().unwrap_err().to_string();
             assert!(message.contains(&format!("`{text}`")) && message.contains("rezero, layer-scale"), "{message}");
         }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Rounds of Sinkhorn's normalisation.
-const ROUNDS: usize = 20;
+pub(super) const ROUNDS: usize = 20;
 
 /// Manifold-constrained Hyper-Connections (arXiv 2512.24880): a branch reads `sum_s sigmoid(..) h_s`, its output enters the streams
 /// with `2 sigmoid(..)`, and the matrix between old and new streams is made doubly stochastic.

@@ -11,7 +11,7 @@
 //! let device = Default::default();
 //! let branches: Vec<Linear<Flex>> = (0..4).map(|_| LinearConfig::new(8, 8).init(&device)).collect();
 //! let kind: RivalKind = "attention-residuals".parse()?;
-//! let rival: Rival<Flex> = RivalConfig { kind, branches: branches.len(), width: 8 }.init(&device)?;
+//! let rival: Rival<Flex> = RivalConfig { kind, branches: branches.len(), per_block: 2, width: 8 }.init(&device)?;
 //!
 //! let mut stream = rival.start(Tensor::<Flex, 2>::ones([3, 8], &device));
 //! for branch in &branches {
@@ -27,13 +27,15 @@
 //! | `residual` | `h + f(h)`: the ordinary stream, baseline of all | |
 //! | `rezero` | `h + a f(h)`, one scalar a branch, from 0 | Bachlechner et al. 2020 |
 //! | `layer-scale[:INIT]` | the same with a scalar a channel, from 0.1 | Touvron et al. 2021 |
-//! | `x0-scalars` | `u = r h + s h_0`, then `u + f(u)`; r from 1, s from 0 | modded-nanogpt |
-//! | `layer-norm-scaling` | `h + f(h)`, with the norm inside `f_l` over `sqrt(l + 1)` ([`Rival::norm_scale`]) | Sun et al. 2025 |
-//! | `dense-former[:DILATION:PERIOD]` | a free weighted sum of all block outputs, from the newest alone | Pagliardini et al. 2024 |
-//! | `hyper-connections[-static][:STREAMS]` | streams that mix among each other, by weights or by functions of the token | Zhu et al. 2024 |
-//! | `manifold-hyper-connections[:STREAMS]` | the same with a doubly stochastic mix | Xie et al. 2025 |
-//! | `attention-residuals[:BLOCKS]` | a softmax over the outputs so far, of a learned query with each | Kimi Team 2026 |
-//! | `open-attention-residuals[:BLOCKS]` | the same over cumulative states, with a preference for the newest | `open-attention-residuals` |
+//! | `x0-scalars` | the ordinary stream, and `r h + s h_0` before each block; r from 1, s from 0 | modded-nanogpt |
+//! | `layer-norm-scaling` | the ordinary stream, with the norms inside block `l` (from 1) over `sqrt(l)` ([`Rival::norm_scale`]) | Sun et al. 2025 |
+//! | `dense-former[:DILATION:PERIOD]` | the ordinary stream, and after blocks a free weighted sum of their outputs so far, from the newest alone | Pagliardini et al. 2024 |
+//! | `hyper-connections[-static][:STREAMS]` | streams that mix among each other, by weights or by functions of the token; `-rms` has the norm of the package `hyper-connections` 0.4.11 | Zhu et al. 2024 |
+//! | `manifold-hyper-connections[:STREAMS]` | the same with a doubly stochastic mix, in the form of that package | Xie et al. 2025 |
+//! | `attention-residuals[-query][:BLOCKS]` | a softmax over the outputs so far, of a learned query with each; the network goes on with their sum, or with one more query | Kimi Team 2026 |
+//! | `open-attention-residuals[:BLOCKS]` | the same over cumulative states, with a preference for the newest | package `open-attention-residuals` |
+//!
+//! Blocks have [`RivalConfig::per_block`] branches.
 
 mod attention;
 mod cumulative;
@@ -60,12 +62,13 @@ pub use scales::{FirstStateScalars, LayerScale, ReZero};
 
 /// The parameters of a rival and how they are applied. Made by [`RivalConfig::init`].
 ///
-/// Parameters are kept for all branches together, `[branches, ...]`, in `f32` or in the type that they are loaded in. They need the
-/// optimizer of the weights, without weight decay.
+/// Parameters are kept for all branches (or blocks) together, in `f32` or in the type that they are loaded in. Scalars among them
+/// should have no weight decay.
 #[derive(Module, Debug)]
 pub struct Rival<B: Backend> {
     connections: Variant<B>,
     branches: usize,
+    per_block: usize,
     #[module(skip)]
     kind: RivalKind,
 }
@@ -86,7 +89,7 @@ enum Variant<B: Backend> {
 
 /// No parameters: the branches' outputs are added.
 #[derive(Module, Clone, Debug, Default)]
-pub struct Plain {}
+struct Plain {}
 
 /// What has left the branches so far, as far as later ones take it.
 #[derive(Clone, Debug)]
@@ -100,6 +103,8 @@ pub struct Stream<B: Backend, const D: usize> {
 struct State<B: Backend> {
     /// Branches that have been left.
     branch: usize,
+    /// Whether the next one was entered.
+    entered: bool,
     /// What it holds is the rival's own affair; see each.
     rows: Vec<Tensor<B, 2>>,
     /// What [`Rules::enter`] keeps for [`Rules::leave`].
@@ -140,25 +145,43 @@ impl<B: FusedOps> Rules<B> for Plain {
 pub struct RivalConfig {
     /// Which rival.
     pub kind: RivalKind,
-    /// Number of residual branches: two for each block of a transformer.
+    /// Number of residual branches.
     pub branches: usize,
+    /// How many of them are in a block: 2 in a transformer.
+    pub per_block: usize,
     /// Width of the stream.
     pub width: usize,
 }
 
+/// The largest number of branches and the largest width.
+const LARGEST_SIZE: usize = 1 << 24;
+
 /// Why a rival cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RivalError {
-    /// There is nothing to connect.
-    #[error("a network of {branches} branches of width {width} has nothing to connect: both must be at least 1")]
-    Empty {
+    /// There is nothing to connect, or more than any machine holds.
+    #[error("a network of {branches} branches of width {width} cannot be connected: give 1 to 16777216 of both")]
+    Size {
         /// Asked for.
         branches: usize,
         /// Asked for.
         width: usize,
     },
-    /// More blocks than there are branches to cut into them (of open attention residuals: than layers).
-    #[error("{branches} branches (or layers) cannot be cut into {blocks} blocks: give 1 to {branches}")]
+    /// A number of the kind makes no sense.
+    #[error("`{0}` has a number that is out of its range")]
+    Number(RivalKind),
+    /// Blocks of branches that do not come out even.
+    #[error("{branches} branches are not whole blocks of {per_block}")]
+    PerBlock {
+        /// There are.
+        branches: usize,
+        /// Asked for.
+        per_block: usize,
+    },
+    /// The sources of Attention Residuals are blocks of equally many branches; those of the open variant have at least one layer.
+    #[error(
+        "{branches} branches (or layers) cannot be cut into {blocks} blocks: give a number that divides {branches}"
+    )]
     Blocks {
         /// Asked for.
         blocks: usize,
@@ -177,40 +200,49 @@ impl RivalConfig {
     /// Checks that a module can be made.
     ///
     /// # Errors
-    /// Without branches or width, or where blocks do not fit the number of branches.
+    /// For sizes and numbers out of range, and where blocks do not fit the number of branches.
     pub fn validate(&self) -> Result<(), RivalError> {
-        let Self { ref kind, branches, width } = *self;
-        if branches == 0 || width == 0 {
-            return Err(RivalError::Empty { branches, width });
+        let Self { ref kind, branches, per_block, width } = *self;
+        if !(1..=LARGEST_SIZE).contains(&branches) || !(1..=LARGEST_SIZE).contains(&width) {
+            return Err(RivalError::Size { branches, width });
         }
-        let of = |blocks, branches| match (1..=branches).contains(&blocks) {
-            true => Ok(()),
-            false => Err(RivalError::Blocks { blocks, branches }),
-        };
+        if per_block == 0 || !branches.is_multiple_of(per_block) {
+            return Err(RivalError::PerBlock { branches, per_block });
+        }
+        if !kind.is_valid() {
+            return Err(RivalError::Number(kind.clone()));
+        }
         match *kind {
-            RivalKind::AttentionResiduals { blocks: Some(blocks), .. } => of(blocks, branches),
-            RivalKind::OpenAttentionResiduals { blocks: Some(_) } if branches % 2 == 1 => {
+            RivalKind::AttentionResiduals { blocks: Some(blocks), .. } if !branches.is_multiple_of(blocks) => {
+                Err(RivalError::Blocks { blocks, branches })
+            }
+            RivalKind::OpenAttentionResiduals { blocks: Some(_) } if !branches.is_multiple_of(2) => {
                 Err(RivalError::Odd { branches })
             }
-            RivalKind::OpenAttentionResiduals { blocks: Some(blocks) } => of(blocks, branches / 2),
+            RivalKind::OpenAttentionResiduals { blocks: Some(blocks) } if blocks > branches / 2 => {
+                Err(RivalError::Blocks { blocks, branches: branches / 2 })
+            }
             _ => Ok(()),
         }
     }
 
-    /// The module on a device, as its paper begins it. It draws no random numbers.
+    /// The module on a device, as the source of its kind begins it. It draws no random numbers.
     ///
     /// # Errors
     /// As [`validate`](Self::validate).
     pub fn init<B: Backend>(&self, device: &B::Device) -> Result<Rival<B>, RivalError> {
         self.validate()?;
-        let Self { ref kind, branches, width } = *self;
+        let Self { ref kind, branches, per_block, width } = *self;
+        let blocks_of_branches = branches / per_block;
         let connections = match *kind {
             RivalKind::Residual | RivalKind::LayerNormScaling => Variant::Plain(Plain {}),
             RivalKind::ReZero => Variant::ReZero(ReZero::new(branches, device)),
             RivalKind::LayerScale { initial } => Variant::LayerScale(LayerScale::new(branches, width, initial, device)),
-            RivalKind::FirstStateScalars => Variant::FirstStateScalars(FirstStateScalars::new(branches, device)),
+            RivalKind::FirstStateScalars => {
+                Variant::FirstStateScalars(FirstStateScalars::new(blocks_of_branches, per_block, device))
+            }
             RivalKind::DenseFormer { dilation, period } => {
-                Variant::DenseFormer(DenseFormer::new(branches, dilation, period, device))
+                Variant::DenseFormer(DenseFormer::new(blocks_of_branches, per_block, dilation, period, device))
             }
             RivalKind::HyperConnections { streams, dynamic, norm } => {
                 Variant::Hyper(HyperConnections::new(branches, width, streams, dynamic.then_some(norm), device))
@@ -225,21 +257,22 @@ impl RivalConfig {
                 Variant::Cumulative(CumulativeAttention::new(branches, width, blocks, device))
             }
         };
-        Ok(Rival { connections, branches, kind: kind.clone() })
+        Ok(Rival { connections, branches, per_block, kind: kind.clone() })
     }
 }
 
 impl RivalConfig {
-    /// Number of parameters, all of which training changes.
+    /// Number of parameters of a valid configuration, all of which training changes.
     pub fn parameters(&self) -> usize {
-        let Self { ref kind, branches, width } = *self;
+        let Self { ref kind, branches, per_block, width } = *self;
+        let blocks_of_branches = branches / per_block.max(1);
         match *kind {
             RivalKind::Residual | RivalKind::LayerNormScaling => 0,
             RivalKind::ReZero => branches,
             RivalKind::LayerScale { .. } => branches * width,
-            RivalKind::FirstStateScalars => 2 * branches,
+            RivalKind::FirstStateScalars => 2 * blocks_of_branches,
             RivalKind::DenseFormer { dilation, period } => {
-                (0..branches).map(|block| dense_former::sources(block, dilation, period).count()).sum()
+                (0..blocks_of_branches).map(|block| dense_former::sources(block, dilation, period).count()).sum()
             }
             RivalKind::HyperConnections { streams: n, dynamic, .. } => {
                 // Weights; functions of the token, their two scales, and the gain of the norm.
@@ -248,6 +281,35 @@ impl RivalConfig {
             RivalKind::ManifoldHyperConnections { streams: n } => branches * (n * (n + 2) + width * (n + 3) + 3),
             RivalKind::AttentionResiduals { final_query, .. } => (branches + usize::from(final_query)) * width,
             RivalKind::OpenAttentionResiduals { .. } => branches * (2 * width + 1),
+        }
+    }
+}
+
+impl RivalConfig {
+    /// Numbers that the graph of a training step keeps for every token, roughly, beyond what the branches keep themselves: for memory
+    /// estimates.
+    pub fn kept_per_token(&self) -> u64 {
+        let [branches, width] = [self.branches, self.width].map(|size| size as u64);
+        // A normalised source: its square, its size, the quotient and what it is multiplied to.
+        const NORMED: u64 = 5;
+        match self.kind {
+            RivalKind::Residual | RivalKind::LayerNormScaling => 0,
+            RivalKind::ReZero | RivalKind::LayerScale { .. } | RivalKind::FirstStateScalars => 2 * branches * width,
+            RivalKind::DenseFormer { .. } => 2 * branches * width,
+            RivalKind::HyperConnections { streams, dynamic, .. } => {
+                let n = streams as u64;
+                branches * n * width * (2 + if dynamic { NORMED } else { 0 })
+            }
+            RivalKind::ManifoldHyperConnections { streams } => {
+                let n = streams as u64;
+                // Each half of a round of Sinkhorn's normalisation keeps a matrix and its sums.
+                branches * (n * width * (2 + NORMED) + 2 * manifold::ROUNDS as u64 * (2 * n * n + n))
+            }
+            // Its input and its output or state; of every source a handle and some columns, half of the sources on average.
+            RivalKind::AttentionResiduals { blocks, .. } | RivalKind::OpenAttentionResiduals { blocks } => {
+                let sources = blocks.map_or(branches, |blocks| blocks as u64) + 2;
+                branches * (2 * width + NORMED * sources.div_ceil(2))
+            }
         }
     }
 }
@@ -277,11 +339,11 @@ impl<B: FusedOps> Rival<B> {
         self.branches
     }
 
-    /// What the output of the norm inside branch `l` (from 0) is to be multiplied by: `1 / sqrt(l + 1)` for layer-norm scaling,
-    /// and else 1.
+    /// What the output of the norm inside a branch (from 0) is to be multiplied by: `1 / sqrt(l)` in block `l` (from 1) for layer-norm
+    /// scaling, and else 1.
     pub fn norm_scale(&self, branch: usize) -> f64 {
         match self.kind {
-            RivalKind::LayerNormScaling => 1.0 / ((branch + 1) as f64).sqrt(),
+            RivalKind::LayerNormScaling => 1.0 / ((branch / self.per_block + 1) as f64).sqrt(),
             _ => 1.0,
         }
     }
@@ -289,26 +351,39 @@ impl<B: FusedOps> Rival<B> {
     /// Begins a forward pass with the embeddings; the last dimension is the width.
     pub fn start<const D: usize>(&self, input: Tensor<B, D>) -> Stream<B, D> {
         let dims = input.dims();
-        Stream { dims, state: State { branch: 0, rows: self.rules().start(as_rows(input)), held: Vec::new() } }
+        let rows = self.rules().start(as_rows(input));
+        Stream { dims, state: State { branch: 0, entered: false, rows, held: Vec::new() } }
     }
 
     /// What the next branch reads.
+    ///
+    /// # Panics
+    /// After the last branch, and where the one before was not left.
     pub fn enter<const D: usize>(&self, stream: &mut Stream<B, D>) -> Tensor<B, D> {
+        assert!(stream.state.branch < self.branches, "this rival has {} branches, and all were left", self.branches);
+        assert!(!stream.state.entered, "branch {} is left before another is entered", stream.state.branch);
+        stream.state.entered = true;
         self.rules().enter(&mut stream.state).reshape(stream.dims)
     }
 
     /// Takes what that branch made of it.
     ///
     /// # Panics
-    /// After the last branch.
+    /// Where no branch was entered, or the output has another shape than its input.
     pub fn leave<const D: usize>(&self, stream: &mut Stream<B, D>, output: Tensor<B, D>) {
-        assert!(stream.state.branch < self.branches, "this rival has {} branches, and all were left", self.branches);
+        assert!(stream.state.entered, "branch {} is entered before it is left", stream.state.branch);
+        assert_eq!(output.dims(), stream.dims, "what leaves a branch has the shape of what entered it");
+        stream.state.entered = false;
         self.rules().leave(&mut stream.state, as_rows(output));
         stream.state.branch += 1;
     }
 
     /// What the network goes on with.
+    ///
+    /// # Panics
+    /// Before all branches were left.
     pub fn finish<const D: usize>(&self, stream: Stream<B, D>) -> Tensor<B, D> {
+        assert_eq!(stream.state.branch, self.branches, "all branches are left before the stream is finished");
         self.rules().finish(stream.state).reshape(stream.dims)
     }
 }
@@ -348,6 +423,5 @@ fn unit_rows<B: Backend>(rows: Tensor<B, 2>, eps: f64) -> Tensor<B, 2> {
 
 /// The columns `[rows, 1]` of a matrix.
 fn columns<B: Backend>(matrix: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
-    let count = matrix.dims()[1];
-    matrix.split(1, 1).into_iter().take(count).collect()
+    matrix.split(1, 1)
 }

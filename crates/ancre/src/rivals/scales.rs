@@ -64,16 +64,18 @@ impl<B: FusedOps> Rules<B> for LayerScale<B> {
     }
 }
 
-/// `u = r_l h + s_l h_0`, then `u + f_l(u)`. The state is `h` and `h_0`. Wants a smaller learning rate than the weights.
+/// `r_l h + s_l h_0` before each block, whose shortcuts are the ordinary ones. The state is `h` and `h_0`. Wants a smaller learning rate than the weights.
 #[derive(Module, Debug)]
 pub struct FirstStateScalars<B: Backend> {
-    /// `r` and `s` of each branch, `[branches, 2]`, from 1 and 0.
+    /// `r` and `s` of each block, `[blocks, 2]`, from 1 and 0.
     pub scalars: Param<Tensor<B, 2>>,
+    /// Branches in a block.
+    per_block: usize,
 }
 
 impl<B: Backend> FirstStateScalars<B> {
-    pub(super) fn new(branches: usize, device: &B::Device) -> Self {
-        Self { scalars: parameter([1.0, 0.0].repeat(branches), [branches, 2], device) }
+    pub(super) fn new(blocks: usize, per_block: usize, device: &B::Device) -> Self {
+        Self { scalars: parameter([1.0, 0.0].repeat(blocks), [blocks, 2], device), per_block }
     }
 }
 
@@ -83,10 +85,11 @@ impl<B: FusedOps> Rules<B> for FirstStateScalars<B> {
     }
 
     fn enter(&self, state: &mut State<B>) -> Tensor<B, 2> {
-        let scalars = super::columns(row(&self.scalars, state.branch, &state.rows[0]));
-        let sum = super::weighted(scalars, &state.rows);
-        state.rows[0] = sum.clone();
-        sum
+        if state.branch.is_multiple_of(self.per_block) {
+            let scalars = super::columns(row(&self.scalars, state.branch / self.per_block, &state.rows[0]));
+            state.rows[0] = super::weighted(scalars, &state.rows);
+        }
+        state.rows[0].clone()
     }
 
     fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {

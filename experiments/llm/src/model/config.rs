@@ -134,8 +134,9 @@ impl LlamaConfig {
         let layer = 8 * width + 3 * inner + heads;
         let mixed = width; // the layer's output before its connection
         let gradients = 4 * width + 3 * inner; // in flight during the backward pass of one layer
+        let rival = self.connections().rival().ok().flatten().map_or(0, |rival| u128::from(rival.kept_per_token()));
         let states = layers * width; // gradients of the states that connections gather
-        saturate(4 * rows * length * (layers * (layer + mixed) + states + gradients + 3 * vocabulary))
+        saturate(4 * rows * length * (layers * (layer + mixed) + states + rival + gradients + 3 * vocabulary))
     }
 
     /// Bytes that a forward pass without a graph holds at once: the states, one layer's work, and the logits.

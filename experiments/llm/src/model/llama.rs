@@ -100,8 +100,7 @@ impl<B: FusedOps> Llama<B> {
         };
         let mut stream = rival.start(state);
         for (l, layer) in self.layers.iter().enumerate() {
-            // Layers count, not branches.
-            let scale = rival.norm_scale(l);
+            let scale = rival.norm_scale(2 * l);
             let input = rival.enter(&mut stream);
             if l > 0 {
                 each(&self.connections.connect(history, input.clone()));
