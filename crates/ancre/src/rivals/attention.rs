@@ -16,8 +16,7 @@ const EPS: f64 = 1e-6;
 /// which is a mean of the sources and no residual sum.
 ///
 /// What the network goes on with is the sum of all sources, as the package `attn-res` 0.1.0 has it, or their attention with one more
-/// query, which its comments ascribe to the paper. The state holds the
-/// sources; the last may be a sum that grows.
+/// query, which its comments ascribe to the paper. The state holds the sources; the last may be a sum that grows.
 #[derive(Module, Debug)]
 pub struct AttentionResiduals<B: Backend> {
     /// `[branches, width]`, with one more row for a final query.
