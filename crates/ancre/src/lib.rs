@@ -39,11 +39,13 @@
 //! the growth that really happens.
 //!
 //! [`rivals`] are the connections of other papers, from ReZero to Attention Residuals. They stand around the residual branches inside
-//! blocks, so a model has to open those; one that does tells the configuration its [`Branches`].
+//! blocks, so a model has to open those; one that does tells the configuration its [`Branches`], and goes through its [`Blocks`] by
+//! [`Connections::pass`], which does either.
 //!
 //! This crate knows no data, no files and no command-line arguments.
 
 mod arm;
+mod blocks;
 mod config;
 mod connections;
 mod history;
@@ -51,6 +53,7 @@ mod plan;
 pub mod rivals;
 
 pub use arm::{Arm, Parameterization, ParseArmError, Replacement};
+pub use blocks::Blocks;
 pub use config::{Branches, ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
 pub use connections::Connections;
 pub use history::History;

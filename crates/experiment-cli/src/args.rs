@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ancre::Arm;
+use ancre::{Arm, rivals::RivalKind};
 use anyhow::Result;
 use clap::Args;
 use experiment_kit::{RunSettings, compare, layers};
@@ -71,7 +71,8 @@ fn arms_help<R: RunFlags>() -> String {
     let usual: Vec<String> = R::usual_arms().iter().map(ToString::to_string).collect();
     format!(
         "Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, \
-         or a layout such as 0:2+2:3 or 0:l [default: {}]",
+         or a layout such as 0:2+2:3 or 0:l; or one of another paper: {} [default: {}]",
+        RivalKind::NOTATION,
         usual.join(",")
     )
 }
@@ -99,8 +100,8 @@ pub struct CompareArgs<R: RunFlags> {
 /// Arguments of one run.
 #[derive(Debug, Args)]
 pub struct TrainArgs<R: RunFlags> {
-    /// The connections: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, or a
-    /// layout such as 0:2+2:3 or 0:l [default: ancre]
+    /// The connections: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, a
+    /// layout such as 0:2+2:3 or 0:l, or those of another paper (see `--help` of compare) [default: ancre]
     #[arg(long)]
     pub arm: Option<Arm>,
     /// Begin from these weights: a safetensors file under the authors' names

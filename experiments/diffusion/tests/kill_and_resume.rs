@@ -34,7 +34,7 @@ fn a_killed_and_resumed_comparison_ends_with_the_same_logs_and_scores() {
         "--steps",
         "20",
         "--arms",
-        "cascade,ancre",
+        "cascade,dense-former:2:1",
         "--seeds",
         "2",
         "--samples",
@@ -48,6 +48,6 @@ fn a_killed_and_resumed_comparison_ends_with_the_same_logs_and_scores() {
         "--set",
         "training.checkpoint_every=3",
     ];
-    let runs = ["cascade-seed0", "ancre-seed0", "cascade-seed1", "ancre-seed1"];
+    let runs = ["cascade-seed0", "dense-former-2-1-seed0", "cascade-seed1", "dense-former-2-1-seed1"];
     println!("{} kills", killed_comparison(PROGRAM, &settings, &runs));
 }

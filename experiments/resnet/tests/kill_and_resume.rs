@@ -69,9 +69,9 @@ fn a_run_that_is_interrupted_in_its_first_experience_makes_it_anew() {
 
 #[test]
 fn a_killed_and_resumed_comparison_over_depths_ends_with_the_same_logs() {
-    let more = ["--arms", "cascade,ancre", "--depths", "4,8", "--set", "training.checkpoint_every=5"];
+    let more = ["--arms", "x0-scalars,ancre", "--depths", "4,8", "--set", "training.checkpoint_every=5"];
     let settings: Vec<&str> = SETTINGS[..8].iter().copied().chain(more).collect();
-    let runs = ["cascade-depth4-seed0", "ancre-depth4-seed0", "cascade-depth8-seed0", "ancre-depth8-seed0"];
+    let runs = ["x0-scalars-depth4-seed0", "ancre-depth4-seed0", "x0-scalars-depth8-seed0", "ancre-depth8-seed0"];
     println!("{} kills", killed_comparison(PROGRAM, &settings, &runs));
 }
 

@@ -339,6 +339,11 @@ impl<B: FusedOps> Rival<B> {
         self.branches
     }
 
+    /// How many of them are in a block.
+    pub fn per_block(&self) -> usize {
+        self.per_block
+    }
+
     /// What the output of the norm inside a branch (from 0) is to be multiplied by: `1 / sqrt(l)` in block `l` (from 1) for layer-norm
     /// scaling, and else 1.
     pub fn norm_scale(&self, branch: usize) -> f64 {

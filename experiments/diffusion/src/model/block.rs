@@ -57,17 +57,53 @@ impl<B: FusedOps> DitBlock<B> {
         }
     }
 
-    /// `activated` is the SiLU of the conditioning.
-    pub fn forward(&self, x: Tensor<B, 2>, activated: Tensor<B, 2>, shape: AttentionShape) -> Tensor<B, 2> {
-        let width = x.dims()[1];
-        let modulation = self.modulation.forward(activated);
-        let part = |i| part(&modulation, i, width);
-        let normed = modulated_layer_norm(x.clone(), part(0), part(1), NORM_EPS);
-        let attended = self.attn.proj.forward(self_attention(self.attn.qkv.forward(normed), shape));
-        let x = gated_add(x, part(2), attended);
-        let normed = modulated_layer_norm(x.clone(), part(3), part(4), NORM_EPS);
-        gated_add(x, part(5), self.mlp.fc2.forward(self.mlp.fc1.forward_gelu(normed)))
+    /// The shifts, scales and gates of both branches, `[batch, 6 width]`; `activated` is the SiLU of the conditioning.
+    pub fn modulation(&self, activated: Tensor<B, 2>) -> Tensor<B, 2> {
+        self.modulation.forward(activated)
     }
+
+    /// The whole block.
+    pub fn forward(&self, x: Tensor<B, 2>, modulation: &Tensor<B, 2>, shape: AttentionShape) -> Tensor<B, 2> {
+        let width = x.dims()[1];
+        let x = gated_add(x.clone(), part(modulation, 2, width), self.attended(x, modulation, shape, 1.0));
+        gated_add(x.clone(), part(modulation, 5, width), self.fed_forward(x, modulation, 1.0))
+    }
+
+    /// The first residual branch, the attention under its gate; what leaves its norm is multiplied by `norm_scale`.
+    pub fn attention(
+        &self,
+        x: Tensor<B, 2>,
+        modulation: &Tensor<B, 2>,
+        shape: AttentionShape,
+        norm_scale: f64,
+    ) -> Tensor<B, 2> {
+        gated(part(modulation, 2, x.dims()[1]), self.attended(x, modulation, shape, norm_scale))
+    }
+
+    /// The second, the feed-forward network under its gate.
+    pub fn feed_forward(&self, x: Tensor<B, 2>, modulation: &Tensor<B, 2>, norm_scale: f64) -> Tensor<B, 2> {
+        gated(part(modulation, 5, x.dims()[1]), self.fed_forward(x, modulation, norm_scale))
+    }
+
+    fn attended(&self, x: Tensor<B, 2>, modulation: &Tensor<B, 2>, shape: AttentionShape, scale: f64) -> Tensor<B, 2> {
+        self.attn.proj.forward(self_attention(self.attn.qkv.forward(normed(x, modulation, 0, scale)), shape))
+    }
+
+    fn fed_forward(&self, x: Tensor<B, 2>, modulation: &Tensor<B, 2>, scale: f64) -> Tensor<B, 2> {
+        self.mlp.fc2.forward(self.mlp.fc1.forward_gelu(normed(x, modulation, 3, scale)))
+    }
+}
+
+/// The modulated norm whose shift is part `first` of the modulation, times `scale`.
+fn normed<B: FusedOps>(x: Tensor<B, 2>, modulation: &Tensor<B, 2>, first: usize, scale: f64) -> Tensor<B, 2> {
+    let width = x.dims()[1];
+    let normed = modulated_layer_norm(x, part(modulation, first, width), part(modulation, first + 1, width), NORM_EPS);
+    if scale == 1.0 { normed } else { normed.mul_scalar(scale) }
+}
+
+/// `gate * branch`, the gate `[batch, width]`.
+fn gated<B: FusedOps>(gate: Tensor<B, 2>, branch: Tensor<B, 2>) -> Tensor<B, 2> {
+    gated_add(Tensor::zeros_like(&branch), gate, branch)
 }
 
 /// Normalisation with shift and scale from the conditioning, then a linear map to patches that begins at zero.

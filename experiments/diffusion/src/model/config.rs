@@ -1,6 +1,6 @@
 //! The sizes of a model, and what they cost.
 
-use ancre::{Arm, ConnectionsConfig, ConnectionsError};
+use ancre::{Arm, Branches, ConnectionsConfig, ConnectionsError};
 use experiment_kit::checks::{self, CheckError, listed, nearest_divisors};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -128,7 +128,9 @@ impl DitConfig {
 
     /// The configuration of the connections.
     pub fn connections(&self) -> ConnectionsConfig {
-        ConnectionsConfig::new(self.layers).with_arm(self.arm.clone()).with_tau(self.tau)
+        // The attention and the feed-forward network of each block.
+        let branches = Branches { per_block: 2, width: self.width };
+        ConnectionsConfig::new(self.layers).with_arm(self.arm.clone()).with_tau(self.tau).with_branches(branches)
     }
 
     /// Patches of an image.
@@ -195,8 +197,9 @@ impl DitConfig {
         // Two normed inputs, q, k, v, what attention gives, two branches, the middle state, the output; both sides of GELU.
         let block = 11 * width + 2 * inner + heads;
         let states = layers * 2 * width;
+        let rival = self.connections().rival().ok().flatten().map_or(0, |rival| u128::from(rival.kept_per_token()));
         let gradients = 8 * width + 2 * inner;
-        saturate(4 * images * (tokens * (layers * block + states + gradients) + layers * 8 * width))
+        saturate(4 * images * (tokens * (layers * block + states + rival + gradients) + layers * 8 * width))
     }
 
     /// Bytes that a forward pass without a graph holds at once.

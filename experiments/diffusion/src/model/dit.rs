@@ -1,6 +1,8 @@
 //! The whole model.
 
-use ancre::Connections;
+use std::cell::RefCell;
+
+use ancre::{Blocks, Connections};
 use burn::{
     module::Module,
     tensor::{Tensor, TensorData, activation::silu, backend::Backend},
@@ -42,7 +44,7 @@ pub struct Observation<B: Backend> {
     pub labels: Tensor<B, 2>,
     /// `h_0` to `h_K`: what the blocks take, and last what the final layer takes.
     pub states: Vec<Tensor<B, 2>>,
-    /// The blocks' outputs before their connections.
+    /// The blocks' outputs before their connections; none with a rival, which makes a block's shortcuts itself.
     pub outputs: Vec<Tensor<B, 2>>,
     /// Root mean square of each state relative to `h_0`.
     pub growth: Vec<f64>,
@@ -79,11 +81,8 @@ impl<B: FusedOps> Dit<B> {
         let batch = images.dims()[0];
         let shape = self.attention_shape(batch);
         let activated = silu(self.t_embedder.forward(timesteps, &device) + self.y_embedder.forward(labels, &device));
-        let mut state = self.placed(self.x_embedder.forward(images), batch);
-        let mut history = self.connections.start(state.clone());
-        for block in &self.blocks {
-            state = self.connections.connect(&mut history, block.forward(state, activated.clone(), shape));
-        }
+        let input = self.placed(self.x_embedder.forward(images), batch);
+        let state = self.connections.pass(input, &self.conditioned(&activated, shape, None));
         self.unpatchify(self.final_layer.forward(state, activated), batch)
     }
 
@@ -122,17 +121,20 @@ impl<B: FusedOps> Dit<B> {
         let (times, classes) = (self.t_embedder.forward(timesteps, &device), self.y_embedder.forward(labels, &device));
         let activated = silu(times.clone() + classes.clone());
         let patches = self.x_embedder.forward(images);
-        let mut state = self.placed(patches.clone(), batch);
-        let mut history = self.connections.start(state.clone());
-        history.observe_growth();
-        let (mut states, mut outputs) = (vec![state.clone()], Vec::new());
-        for block in &self.blocks {
-            let output = block.forward(state, activated.clone(), self.attention_shape(batch));
-            outputs.push(output.clone());
-            state = self.connections.connect(&mut history, output);
-            states.push(state.clone());
-        }
-        Observation { patches, timesteps: times, labels: classes, states, outputs, growth: history.growth() }
+        let input = self.placed(patches.clone(), batch);
+        let outputs = RefCell::new(Vec::new());
+        let blocks = self.conditioned(&activated, self.attention_shape(batch), Some(&outputs));
+        let (states, growth) = self.connections.observe(input, &blocks);
+        Observation { patches, timesteps: times, labels: classes, states, outputs: outputs.into_inner(), growth }
+    }
+
+    fn conditioned<'a>(
+        &'a self,
+        activated: &'a Tensor<B, 2>,
+        shape: AttentionShape,
+        outputs: Option<&'a RefCell<Vec<Tensor<B, 2>>>>,
+    ) -> Conditioned<'a, B> {
+        Conditioned { blocks: &self.blocks, activated, shape, modulation: RefCell::default(), outputs }
     }
 
     fn attention_shape(&self, batch: usize) -> AttentionShape {
@@ -159,6 +161,39 @@ impl<B: FusedOps> Dit<B> {
             .reshape([batch, side, side, p, p, channels])
             .permute([0, 5, 1, 3, 2, 4])
             .reshape([batch, channels, size, size])
+    }
+}
+
+/// The blocks under a conditioning.
+struct Conditioned<'a, B: Backend> {
+    blocks: &'a [DitBlock<B>],
+    activated: &'a Tensor<B, 2>,
+    shape: AttentionShape,
+    /// That of the block whose first branch was taken last.
+    modulation: RefCell<Option<Tensor<B, 2>>>,
+    /// Where the outputs of whole blocks are noted.
+    outputs: Option<&'a RefCell<Vec<Tensor<B, 2>>>>,
+}
+
+impl<B: FusedOps> Blocks<B, 2> for Conditioned<'_, B> {
+    fn block(&self, block: usize, x: Tensor<B, 2>) -> Tensor<B, 2> {
+        let of = &self.blocks[block];
+        let output = of.forward(x, &of.modulation(self.activated.clone()), self.shape);
+        if let Some(outputs) = self.outputs {
+            outputs.borrow_mut().push(output.clone());
+        }
+        output
+    }
+
+    fn branch(&self, block: usize, branch: usize, x: Tensor<B, 2>, norm_scale: f64) -> Tensor<B, 2> {
+        let of = &self.blocks[block];
+        let mut kept = self.modulation.borrow_mut();
+        if branch == 0 {
+            let modulation = kept.insert(of.modulation(self.activated.clone()));
+            return of.attention(x, modulation, self.shape, norm_scale);
+        }
+        let modulation = kept.take().unwrap_or_else(|| of.modulation(self.activated.clone()));
+        of.feed_forward(x, &modulation, norm_scale)
     }
 }
 

@@ -7,7 +7,7 @@
 //! Group normalisation (Wu and He 2018) stands in the place of batch normalisation: an image's result then does not depend
 //! on which others are in its batch, or on how a batch is split among cores.
 
-use ancre::{Connections, History};
+use ancre::{Blocks, Connections};
 use burn::{
     module::{Module, Param},
     tensor::{Tensor, TensorData, activation::relu, backend::Backend, module::conv2d, ops::ConvOptions},
@@ -104,13 +104,19 @@ impl<B: Backend> Block<B> {
     }
 
     fn forward(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
-        let shortcut = self.shortcut(x.clone());
+        let sum = self.shortcut(x.clone()) + self.branch(x, 1.0);
+        if self.pre_activation { sum } else { relu(sum) }
+    }
+
+    /// The convolutions without the shortcut; what leaves their norms is multiplied by `norm_scale`.
+    fn branch(&self, x: Tensor<B, 4>, norm_scale: f64) -> Tensor<B, 4> {
+        let scaled = |x: Tensor<B, 4>| if norm_scale == 1.0 { x } else { x.mul_scalar(norm_scale) };
         if self.pre_activation {
-            let x = self.first.forward(relu(self.first_norm.forward(x)));
-            shortcut + self.second.forward(relu(self.second_norm.forward(x)))
+            let x = self.first.forward(relu(scaled(self.first_norm.forward(x))));
+            self.second.forward(relu(scaled(self.second_norm.forward(x))))
         } else {
-            let x = relu(self.first_norm.forward(self.first.forward(x)));
-            relu(shortcut + self.second_norm.forward(self.second.forward(x)))
+            let x = relu(scaled(self.first_norm.forward(self.first.forward(x))));
+            scaled(self.second_norm.forward(self.second.forward(x)))
         }
     }
 
@@ -190,19 +196,14 @@ impl<B: FusedOps> ConvNet<B> {
         if !self.pre_activation {
             x = relu(self.stem_norm.forward(x));
         }
-        for (stage, blocks) in self.blocks.chunks(self.a_stage).enumerate() {
-            let connections = if stage == 0 { &self.connections } else { &self.later[stage - 1] };
-            let mut history: Option<History<B, 4>> = None;
-            for block in blocks {
-                let changes_shape = x.dims()[1] != block.outputs;
-                let output = block.forward(x.clone());
-                x = if changes_shape {
-                    output
-                } else {
-                    let history = history.get_or_insert_with(|| connections.start(x));
-                    connections.connect(history, output)
-                };
+        for (stage, mut blocks) in self.blocks.chunks(self.a_stage).enumerate() {
+            if let [first, rest @ ..] = blocks
+                && x.dims()[1] != first.outputs
+            {
+                x = first.forward(x);
+                blocks = rest;
             }
+            x = connected(if stage == 0 { &self.connections } else { &self.later[stage - 1] }, blocks, x);
         }
         if self.pre_activation {
             x = relu(self.last_norm.forward(x));
@@ -210,4 +211,33 @@ impl<B: FusedOps> ConvNet<B> {
         let [batch, channels, height, width] = x.dims();
         x.reshape([batch, channels, height * width]).mean_dim(2).reshape([batch, channels])
     }
+}
+
+/// Blocks of one shape with their connections.
+fn connected<B: FusedOps>(connections: &Connections<B>, blocks: &[Block<B>], x: Tensor<B, 4>) -> Tensor<B, 4> {
+    if connections.rival().is_none() {
+        return connections.pass(x, &Stage(blocks));
+    }
+    channels_first(connections.pass(channels_last(x), &Stage(blocks)))
+}
+
+/// For rivals, which act on channels, `[batch, height, width, channels]`.
+struct Stage<'a, B: Backend>(&'a [Block<B>]);
+
+impl<B: FusedOps> Blocks<B, 4> for Stage<'_, B> {
+    fn block(&self, block: usize, x: Tensor<B, 4>) -> Tensor<B, 4> {
+        self.0[block].forward(x)
+    }
+
+    fn branch(&self, block: usize, _: usize, x: Tensor<B, 4>, norm_scale: f64) -> Tensor<B, 4> {
+        channels_last(self.0[block].branch(channels_first(x), norm_scale))
+    }
+}
+
+fn channels_last<B: Backend>(x: Tensor<B, 4>) -> Tensor<B, 4> {
+    x.permute([0, 2, 3, 1])
+}
+
+fn channels_first<B: Backend>(x: Tensor<B, 4>) -> Tensor<B, 4> {
+    x.permute([0, 3, 1, 2])
 }

@@ -126,18 +126,29 @@ impl<B: FusedOps> Block<B> {
 
     /// `[rows, width]` to `[rows, width]`: `x + layers(x)`.
     pub fn forward(&self, x: Tensor<B, 2>, activation: Activation) -> Tensor<B, 2> {
-        let parameters = self.parameters.val();
         match activation {
-            Activation::Swish => fused_ops::residual_block(x, parameters, EPSILON),
-            Activation::Relu => {
-                let [layers, _, width] = parameters.dims();
-                let branch = (0..layers).fold(x.clone(), |h, layer| {
-                    let of_layer = parameters.clone().narrow(0, layer, 1).squeeze_dim::<2>(0);
-                    let row = |i: usize| of_layer.clone().narrow(0, width + i, 1);
-                    norm_relu(h.matmul(of_layer.clone().narrow(0, 0, width)), [row(0), row(1), row(2)])
-                });
-                x + branch
-            }
+            Activation::Swish => fused_ops::residual_block(x, self.parameters.val(), EPSILON),
+            Activation::Relu => x.clone() + self.branch(x, activation, 1.0),
         }
+    }
+
+    /// The layers without the shortcut; what leaves their norms is multiplied by `norm_scale`.
+    pub fn branch(&self, x: Tensor<B, 2>, activation: Activation, norm_scale: f64) -> Tensor<B, 2> {
+        let parameters = self.parameters.val();
+        let [layers, _, width] = parameters.dims();
+        (0..layers).fold(x, |h, layer| {
+            let of_layer = parameters.clone().narrow(0, layer, 1).squeeze_dim::<2>(0);
+            let row = |i: usize| of_layer.clone().narrow(0, width + i, 1);
+            let scaled = |i: usize| if norm_scale == 1.0 { row(i) } else { row(i).mul_scalar(norm_scale) };
+            let product = h.matmul(of_layer.clone().narrow(0, 0, width));
+            let (bias, gain, offset) = (row(0), scaled(1), scaled(2));
+            match activation {
+                Activation::Swish => {
+                    let [bias, gain, offset] = [bias, gain, offset].map(|row| row.reshape([width]));
+                    fused_ops::bias_norm_swish(product, bias, gain, offset, EPSILON)
+                }
+                Activation::Relu => norm_relu(product, [bias, gain, offset]),
+            }
+        })
     }
 }

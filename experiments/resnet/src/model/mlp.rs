@@ -1,7 +1,7 @@
 //! The residual MLP: a first layer, then blocks of four layers with a shortcut around each, each followed by its
 //! connection.
 
-use ancre::{Arm, Connections, ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
+use ancre::{Arm, Blocks, Branches, Connections, ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
 use burn::{
     module::Module,
     tensor::{Tensor, backend::Backend},
@@ -79,7 +79,8 @@ impl MlpConfig {
 
     /// The connections between the blocks.
     pub fn connections(&self) -> ConnectionsConfig {
-        ConnectionsConfig::new(self.blocks()).with_arm(self.arm.clone()).with_tau(self.tau)
+        let branches = Branches { per_block: 1, width: self.width };
+        ConnectionsConfig::new(self.blocks()).with_arm(self.arm.clone()).with_tau(self.tau).with_branches(branches)
     }
 
     /// Checks that a network can be made.
@@ -110,7 +111,9 @@ impl MlpConfig {
     /// it, of each block a state.
     pub fn activation_bytes(&self, rows: usize) -> u64 {
         let kept = 2 * (self.depth as u64).saturating_add(1).min(1 << 60) + self.blocks() as u64;
-        kept.saturating_mul(rows as u64).saturating_mul(self.width as u64).saturating_mul(4)
+        let rival = self.connections().rival().ok().flatten().map_or(0, |rival| rival.kept_per_token());
+        let row = kept.saturating_mul(self.width as u64).saturating_add(rival);
+        row.saturating_mul(rows as u64).saturating_mul(4)
     }
 }
 
@@ -162,23 +165,18 @@ impl<B: FusedOps> ResidualMlp<B> {
     /// The last state and how the stream has grown over the blocks: root mean square of each state relative to the first.
     pub fn observe(&self, x: Tensor<B, 2>) -> (Tensor<B, 2>, Vec<f64>) {
         let start = self.first.forward(x, self.activation);
-        let mut history = self.connections.start(start.clone());
-        history.observe_growth();
-        let mut state = start;
-        for block in &self.blocks {
-            state = self.connections.connect(&mut history, block.forward(state, self.activation));
-        }
-        (self.finish(state), history.growth())
+        let (mut states, growth) = self.connections.observe(start, &self.blocks_without(None));
+        let last = states.pop().expect("there is at least the first state");
+        (self.finish(last), growth)
     }
 
     fn pass(&self, x: Tensor<B, 2>, without: Option<usize>) -> Tensor<B, 2> {
-        let mut state = self.first.forward(x, self.activation);
-        let mut history = self.connections.start(state.clone());
-        for (i, block) in self.blocks.iter().enumerate() {
-            let output = if without == Some(i) { state } else { block.forward(state, self.activation) };
-            state = self.connections.connect(&mut history, output);
-        }
-        self.finish(state)
+        let start = self.first.forward(x, self.activation);
+        self.finish(self.connections.pass(start, &self.blocks_without(without)))
+    }
+
+    fn blocks_without(&self, without: Option<usize>) -> Without<'_, B> {
+        Without { blocks: &self.blocks, activation: self.activation, without }
     }
 
     fn finish(&self, state: Tensor<B, 2>) -> Tensor<B, 2> {
@@ -188,5 +186,25 @@ impl<B: FusedOps> ResidualMlp<B> {
         let centred = state.clone() - state.mean_dim(1);
         let deviation = centred.clone().square().mean_dim(1).add_scalar(1e-6).sqrt();
         centred / deviation
+    }
+}
+
+/// The blocks, but for the layers of one of them.
+struct Without<'a, B: Backend> {
+    blocks: &'a [Block<B>],
+    activation: Activation,
+    without: Option<usize>,
+}
+
+impl<B: FusedOps> Blocks<B, 2> for Without<'_, B> {
+    fn block(&self, block: usize, x: Tensor<B, 2>) -> Tensor<B, 2> {
+        if self.without == Some(block) { x } else { self.blocks[block].forward(x, self.activation) }
+    }
+
+    fn branch(&self, block: usize, _: usize, x: Tensor<B, 2>, norm_scale: f64) -> Tensor<B, 2> {
+        if self.without == Some(block) {
+            return x.zeros_like();
+        }
+        self.blocks[block].branch(x, self.activation, norm_scale)
     }
 }

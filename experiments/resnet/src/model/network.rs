@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ancre::{Arm, Connections, ConnectionsConfig, ConnectionsError};
+use ancre::{Arm, Branches, Connections, ConnectionsConfig, ConnectionsError};
 use burn::{
     module::Module,
     tensor::{Tensor, backend::Backend},
@@ -77,6 +77,12 @@ pub enum NetworkError {
     /// The depth is beyond all networks.
     #[error("depth = {0} is too large: give at most {MOST}")]
     TooDeep(usize),
+    /// A rival around blocks of which no shortcut is clean.
+    #[error(
+        "the arm `{0}` adds to the stream inside blocks, and the blocks of a `conv` network end with their activation: \
+         take the network `pre-conv`"
+    )]
+    EndsActivated(Arm),
     /// The connections do not fit.
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
@@ -109,8 +115,11 @@ impl NetworkConfig {
                 vec![n, n - 1, n - 1]
             }
         };
-        let config = |depth| ConnectionsConfig::new(depth).with_arm(self.arm.clone()).with_tau(self.tau);
-        Ok(depths.into_iter().map(config).collect())
+        let config = |(stage, depth)| {
+            let connections = ConnectionsConfig::new(depth).with_arm(self.arm.clone()).with_tau(self.tau);
+            connections.with_branches(Branches { per_block: 1, width: self.width << stage })
+        };
+        Ok(depths.into_iter().enumerate().map(config).collect())
     }
 
     /// Checks that a network can be made.
@@ -126,6 +135,9 @@ impl NetworkConfig {
         }
         if !(1..=MOST).contains(&self.width) {
             return Err(NetworkError::Width(self.width));
+        }
+        if self.network == Network::Conv && matches!(self.arm, Arm::Rival(_)) {
+            return Err(NetworkError::EndsActivated(self.arm.clone()));
         }
         for connections in self.connected()? {
             connections.validate()?;
@@ -169,7 +181,14 @@ impl NetworkConfig {
                 let sizes = [rows, self.width, self.size, self.size].map(|size| size as u64);
                 let map = sizes.into_iter().fold(1, u64::saturating_mul);
                 let n = blocks_a_stage(self.depth).unwrap_or(0) as u64;
-                map.saturating_mul(2).saturating_mul(40 * n)
+                let points =
+                    [rows, self.size, self.size].map(|size| size as u64).into_iter().fold(4, u64::saturating_mul);
+                let rival =
+                    |connections: ConnectionsConfig| connections.rival().ok().flatten().map(|r| r.kept_per_token());
+                let of_stage = |(stage, kept): (u32, u64)| (points >> (2 * stage)).saturating_mul(kept);
+                let kept = self.connected().into_iter().flatten().map(|stage| rival(stage).unwrap_or(0));
+                let rivals = (0..).zip(kept).map(of_stage).fold(0, u64::saturating_add);
+                map.saturating_mul(2).saturating_mul(40 * n).saturating_add(rivals)
             }
         }
     }
