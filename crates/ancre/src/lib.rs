@@ -48,6 +48,7 @@ mod arm;
 mod blocks;
 mod config;
 mod connections;
+mod cost;
 mod history;
 mod plan;
 pub mod rivals;
@@ -56,6 +57,7 @@ pub use arm::{Arm, Parameterization, ParseArmError, Replacement};
 pub use blocks::Blocks;
 pub use config::{Branches, ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
 pub use connections::Connections;
+pub use cost::{Cost, Work};
 pub use history::History;
 
 /// The Rust code in the repository's README compiles.
