@@ -205,7 +205,12 @@ impl<B: FusedOps> Connections<B> {
     /// Begins a forward pass: `h_0` is the input of the first block.
     pub fn start<const D: usize>(&self, input: Tensor<B, D>) -> History<B, D> {
         let mut history = History::new(self.coefficient_tensor());
-        history.push(&input, self.plan.last_use[0] > 0);
+        let kept = self.plan.last_use[0] > 0;
+        let state = match history.coefficients.clone() {
+            Some(coefficients) if kept => history.chain.connect(coefficients, 0, input, Vec::new(), true),
+            _ => input,
+        };
+        history.push(&state, kept);
         history
     }
 
@@ -218,12 +223,13 @@ impl<B: FusedOps> Connections<B> {
         assert!(block < self.depth(), "these connections have {} blocks, and all are connected", self.depth());
         let row = &self.plan.rows[block];
         let target = block + 1;
+        let kept = self.plan.last_use[target] > target;
         let state = match &history.coefficients {
-            Some(coefficients) if !row.sources.is_empty() => {
-                let kept =
+            Some(coefficients) if kept || !row.sources.is_empty() => {
+                let state =
                     |&i: &usize| history.states[i].clone().expect("the history was started by these connections");
-                let states = row.sources.iter().map(kept).collect();
-                fused_ops::mix_at(coefficients.clone(), row.first, output, states)
+                let states = row.sources.iter().map(state).collect();
+                history.chain.connect(coefficients.clone(), row.first, output, states, kept)
             }
             _ => output,
         };
@@ -232,7 +238,7 @@ impl<B: FusedOps> Connections<B> {
                 *kept = None;
             }
         }
-        history.push(&state, self.plan.last_use[target] > target);
+        history.push(&state, kept);
         state
     }
 }

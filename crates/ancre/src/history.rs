@@ -1,6 +1,7 @@
 //! The states that a forward pass has produced so far.
 
 use burn::tensor::{DType, Tensor, backend::Backend};
+use fused_ops::MixChain;
 
 /// The states `h_0, ..., h_l` of one forward pass, as far as later blocks take them.
 ///
@@ -11,6 +12,8 @@ pub struct History<B: Backend, const D: usize> {
     pub(crate) states: Vec<Option<Tensor<B, D>>>,
     /// All coefficients, computed once a forward pass.
     pub(crate) coefficients: Option<Tensor<B, 1>>,
+    /// The states as the backward pass goes through them.
+    pub(crate) chain: MixChain<B, D>,
     /// Mean squares of the rows (the last dimension) of the states so far, where asked for.
     mean_squares: Option<Vec<Tensor<B, 1>>>,
     /// `h_0`, until another state follows: whether a growth is to be measured is said only after the start.
@@ -19,7 +22,7 @@ pub struct History<B: Backend, const D: usize> {
 
 impl<B: Backend, const D: usize> History<B, D> {
     pub(crate) fn new(coefficients: Option<Tensor<B, 1>>) -> Self {
-        Self { states: Vec::new(), coefficients, mean_squares: None, first: None }
+        Self { states: Vec::new(), coefficients, chain: MixChain::default(), mean_squares: None, first: None }
     }
 
     /// Blocks that have been connected so far.

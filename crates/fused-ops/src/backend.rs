@@ -8,7 +8,7 @@ use burn::tensor::{
 
 use crate::ops::{
     adamw, adamw::AdamWStep, attention, attention::AttentionShape, bias, bias_norm_swish, cross_entropy, distances,
-    gated_add, mix, modulated_layer_norm, residual_block, rms_norm, self_attention, softmax, swiglu,
+    gated_add, mix, mix::Link, modulated_layer_norm, residual_block, rms_norm, self_attention, softmax, swiglu,
 };
 
 /// What the fused operations need of a backend.
@@ -17,8 +17,8 @@ use crate::ops::{
 /// `impl FusedOps for MyBackend {}` is enough for a backend of one's own; burn's are implemented here, under the features
 /// of their names. A backend with kernels of its own overrides [`fused`](Self::fused) and
 /// the pairs of methods. `Autodiff<B>` implements the trait for every `B: FusedOps`: it records one node for each
-/// operation where `B` is fused, and the composition's own nodes where it is not; [`mix`](Self::mix) and
-/// [`row_softmax`](Self::row_softmax) are always one node.
+/// operation where `B` is fused, and the composition's own nodes where it is not; [`mix`](Self::mix),
+/// [`connect`](Self::connect) and [`row_softmax`](Self::row_softmax) are always one node.
 ///
 /// These are methods on primitives; use the crate's functions on [`Tensor`](burn::tensor::Tensor)s instead.
 pub trait FusedOps: Backend {
@@ -49,6 +49,26 @@ pub trait FusedOps: Backend {
         gradients: Vec<Option<Option<FloatTensor<Self>>>>,
     ) -> (Option<FloatTensor<Self>>, Vec<Option<FloatTensor<Self>>>) {
         mix::composition_backward::<Self>(coefficients, first, states, upstream, want_coefficients, gradients)
+    }
+
+    /// The next state of a [`MixChain`](crate::MixChain).
+    fn connect(link: Link<Self>) -> FloatTensor<Self> {
+        match link.states.is_empty() {
+            true => link.base,
+            false => Self::mix(link.coefficients, link.first, link.base, link.states),
+        }
+    }
+
+    /// The gradient of a state of a chain, `upstream + sum_k coefficients[indices[k]] * gradients[k]`, and, where `state` is given, that of
+    /// the coefficients: `gradients[k] . state` at `indices[k]`, and 0 elsewhere. There is at least one gradient.
+    fn gather(
+        coefficients: FloatTensor<Self>,
+        indices: &[usize],
+        upstream: Option<FloatTensor<Self>>,
+        gradients: Vec<FloatTensor<Self>>,
+        state: Option<FloatTensor<Self>>,
+    ) -> (Option<FloatTensor<Self>>, FloatTensor<Self>) {
+        mix::composition_gather::<Self>(coefficients, indices, upstream, gradients, state)
     }
 
     /// See [`row_softmax`](crate::row_softmax()).

@@ -113,6 +113,36 @@ impl FusedOps for Flex {
         (coefficient_gradient, sums.into_iter().map(|(sum, _)| sum).collect())
     }
 
+    fn gather(
+        coefficients: FlexTensor,
+        indices: &[usize],
+        upstream: Option<FlexTensor>,
+        gradients: Vec<FlexTensor>,
+        state: Option<FlexTensor>,
+    ) -> (Option<FlexTensor>, FlexTensor) {
+        let floats = [Some(&coefficients), upstream.as_ref(), state.as_ref()].into_iter().flatten().chain(&gradients);
+        if !floats.into_iter().all(|t| t.dtype() == DType::F32) {
+            return ops::mix::composition_gather::<Self>(coefficients, indices, upstream, gradients, state);
+        }
+        let coefficients = coefficients.to_contiguous();
+        let used: Vec<f32> = indices.iter().map(|&i| slice(&coefficients)[i]).collect();
+        let gradients: Vec<_> = gradients.into_iter().map(|g| g.to_contiguous()).collect();
+        let later: Vec<_> = gradients.iter().map(slice).collect();
+        let state = state.map(|state| state.to_contiguous());
+        let add = upstream.is_some();
+        let mut total = match upstream {
+            Some(upstream) => owned(upstream),
+            None => FlexTensor::empty(shape(&gradients[0]), DType::F32),
+        };
+        let dots = kernels::mix::gather(&used, &later, state.as_ref().map(slice), total.storage_mut::<f32>(), add);
+        let coefficient_gradient = state.is_some().then(|| {
+            let mut all = vec![0.0; slice(&coefficients).len()];
+            indices.iter().zip(dots).for_each(|(&i, dot)| all[i] += dot);
+            tensor(all, shape(&coefficients))
+        });
+        (coefficient_gradient, total)
+    }
+
     fn rms_norm(input: FlexTensor, weight: FlexTensor, eps: f64) -> FlexTensor {
         if !all_f32(&[&input, &weight]) {
             return ops::rms_norm::composition::<Self>(input, weight, eps);

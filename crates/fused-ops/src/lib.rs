@@ -5,6 +5,7 @@
 //! | operation | formula | saved for the backward pass (fused) |
 //! |---|---|---|
 //! | [`mix`] | `base + sum_i c_i h_i` | nothing beyond its inputs, which the caller holds anyway |
+//! | [`MixChain`] | a mix after each block, of all states before | the same, and of the backward pass the gradients of later mixes |
 //! | [`row_softmax`] | softmax of each row | its output |
 //! | [`rms_norm`] | `x / rms(x) * weight` | its inputs |
 //! | [`swiglu`] | `silu(gate) * up` | its inputs |
@@ -56,7 +57,7 @@ pub use ops::bias_norm_swish::bias_norm_swish;
 pub use ops::cross_entropy::{IGNORE_TARGET, cross_entropy};
 pub use ops::distances::pairwise_distances;
 pub use ops::gated_add::gated_add;
-pub use ops::mix::{mix, mix_at};
+pub use ops::mix::{Link, MixChain, PendingGradients, mix, mix_at};
 pub use ops::modulated_layer_norm::modulated_layer_norm;
 pub use ops::residual_block::residual_block;
 pub use ops::rms_norm::rms_norm;

@@ -80,6 +80,8 @@ fn outputs() -> Vec<Vec<f32>> {
         ];
         mix::backward(&[0.3, -1.5, 2.0], &a, parts)
     });
+    output(&mut |x, _| mix::gather(&[0.3, -1.5], &[&b, &c], Some(&a), x, true));
+    output(&mut |x, _| mix::gather(&[0.3, -1.5], &[&b, &c], None, x, false));
     output(&mut |x, y| {
         let step = fused_ops::AdamWStep { lr: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1, step: 2 };
         let mut parameter = c.clone();

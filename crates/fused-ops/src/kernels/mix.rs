@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{
     CHUNK,
-    simd::{dot_f64, simd_kernel},
+    simd::{LANES, dot_f64, simd_kernel},
 };
 
 /// Elements handled at a time inside a chunk: the output tile stays in L1 while every state streams past once.
@@ -109,4 +109,88 @@ simd_kernel! {
             }
         }
     }
+}
+
+/// `total = [total +] sum_k coefficients[k] * gradients[k]`, where `add` says whether `total` holds a sum already, and the products
+/// `sum(gradients[k] * state)` where there is a state, and 0 where not: what a state gathers from the mixes that took it.
+pub fn gather(
+    coefficients: &[f32],
+    gradients: &[&[f32]],
+    state: Option<&[f32]>,
+    total: &mut [f32],
+    add: bool,
+) -> Vec<f32> {
+    let n = gradients.len();
+    assert_eq!(coefficients.len(), n, "mix: one coefficient for each gradient");
+    for other in gradients.iter().chain(&state) {
+        same_length!("mix", total, other);
+    }
+    let run = |start: usize, total: &mut [f32]| {
+        let mut dots = vec![0.0; n];
+        gather_chunk(coefficients, gradients, state, start, total, add, &mut dots);
+        dots
+    };
+    // Fixed chunks, whose sums are added in order.
+    let partial: Vec<Vec<f64>> = match total.len() <= CHUNK {
+        true => vec![run(0, total)],
+        false => total.par_chunks_mut(CHUNK).enumerate().map(|(k, chunk)| run(k * CHUNK, chunk)).collect(),
+    };
+    (0..n).map(|i| partial.iter().map(|dots| dots[i]).sum::<f64>() as f32).collect()
+}
+
+simd_kernel! {
+    fn gather_chunk(
+        coefficients: &[f32],
+        gradients: &[&[f32]],
+        state: Option<&[f32]>,
+        start: usize,
+        total: &mut [f32],
+        add: bool,
+        dots: &mut [f64],
+    ) {
+        // The state in double precision once, for all gradients: products of floats are exact there.
+        let mut wide = [0.0f64; TILE];
+        for (t, tile) in total.chunks_mut(TILE).enumerate() {
+            let from = start + t * TILE;
+            let range = from..from + tile.len();
+            if !add {
+                tile.fill(0.0);
+            }
+            let Some(state) = state else {
+                for (&c, gradient) in coefficients.iter().zip(gradients) {
+                    for (o, g) in tile.iter_mut().zip(&gradient[range.clone()]) {
+                        *o += c * g;
+                    }
+                }
+                continue;
+            };
+            for (w, &h) in wide.iter_mut().zip(&state[range.clone()]) {
+                *w = f64::from(h);
+            }
+            for ((&c, gradient), dot) in coefficients.iter().zip(gradients).zip(dots.iter_mut()) {
+                *dot += add_and_dot(c, &gradient[range.clone()], &wide[..tile.len()], tile);
+            }
+        }
+    }
+}
+
+/// Adds `c * gradient` to `total`, and returns the product of the gradient with a state.
+#[inline(always)]
+fn add_and_dot(c: f32, gradient: &[f32], state: &[f64], total: &mut [f32]) -> f64 {
+    let mut lanes = [0.0f64; LANES];
+    let (gradients, states) = (gradient.chunks_exact(LANES), state.chunks_exact(LANES));
+    let mut totals = total.chunks_exact_mut(LANES);
+    let (last_gradients, last_states) = (gradients.remainder(), states.remainder());
+    for ((g, h), o) in gradients.zip(states).zip(&mut totals) {
+        for lane in 0..LANES {
+            lanes[lane] += f64::from(g[lane]) * h[lane];
+            o[lane] += c * g[lane];
+        }
+    }
+    let mut tail = 0.0;
+    for ((g, h), o) in last_gradients.iter().zip(last_states).zip(totals.into_remainder()) {
+        tail += f64::from(*g) * h;
+        *o += c * g;
+    }
+    lanes.iter().sum::<f64>() + tail
 }

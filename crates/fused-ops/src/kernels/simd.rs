@@ -87,7 +87,7 @@ macro_rules! simd_kernel {
 pub(crate) use simd_kernel;
 
 /// Lanes that [`dot`], [`sum`] and [`maximum`] keep apart before they fold them, whatever the width of the registers.
-const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 
 /// `e^x` to about 1 unit in the last place for `-87 <= x <= 88`, clamped outside; a form that compilers vectorise.
 ///

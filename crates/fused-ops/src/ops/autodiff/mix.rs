@@ -1,4 +1,4 @@
-//! The node of [`mix`](crate::mix()).
+//! The nodes of [`mix`](crate::mix()) and of a [`MixChain`](crate::MixChain).
 
 use burn_autodiff::{
     checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
@@ -6,8 +6,13 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
+use burn::{
+    backend::Autodiff,
+    tensor::{DType, Shape, TensorMetadata},
+};
+
 use super::{Primitive, Tracked};
-use crate::FusedOps;
+use crate::{FusedOps, Link, PendingGradients};
 
 /// Parents: the coefficients, the base, then the states.
 #[derive(Debug)]
@@ -90,4 +95,81 @@ pub(super) fn mix<B: FusedOps, C: CheckpointStrategy>(
         };
     }
     by_states!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+}
+
+/// Parents: the coefficients, the base, and the state before, which gets no gradient from here but has its turn later.
+#[derive(Debug)]
+struct Connect;
+
+#[derive(Clone, Debug)]
+struct Connected<B: FusedOps> {
+    pending: PendingGradients,
+    coefficients: Primitive<B>,
+    first: usize,
+    /// Nodes of the states that were mixed; none for those off the graph.
+    sources: Vec<Option<u64>>,
+    /// This state itself, where a later one may take it.
+    state: Option<Primitive<B>>,
+    shape: Shape,
+    dtype: DType,
+}
+
+impl<B: FusedOps> Backward<B, 3> for Connect {
+    type State = Connected<B>;
+
+    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let Connected { pending, coefficients, first, sources, state, shape, dtype } = ops.state;
+        let [coefficient_node, base_node, _] = ops.parents;
+        // The container is keyed by tensors: this one carries the node looked up, its value is not read. There may be no gradient yet, where
+        // only later mixes took this state.
+        let rc = std::sync::Arc::new(ops.node.id);
+        let key = Tracked::<B> { primitive: coefficients.clone(), node: ops.node.clone(), rc };
+        let upstream = grads.remove::<B>(&key);
+        let (indices, later) = pending.take::<B>(ops.node.id.value);
+        let device = B::float_device(&coefficients);
+        let zeros = |shape: Shape, dtype: DType| B::float_zeros(shape, &device, dtype.into());
+        let none = || zeros(coefficients.shape(), coefficients.dtype());
+        // Nodes that are visited expect a gradient, be it of zeros.
+        let (dc, gradient) = match (later.is_empty(), upstream) {
+            (true, Some(upstream)) => (none(), upstream),
+            (true, None) => (none(), zeros(shape, dtype)),
+            (false, upstream) => {
+                let state = state.filter(|_| coefficient_node.is_some());
+                let (dc, gradient) = B::gather(coefficients.clone(), &indices, upstream, later, state);
+                (dc.unwrap_or_else(none), gradient)
+            }
+        };
+        register!(B, grads, coefficient_node, dc);
+        for (k, source) in sources.into_iter().enumerate() {
+            if let Some(source) = source {
+                pending.push::<B>(source, first + k, gradient.clone());
+            }
+        }
+        register!(B, grads, base_node, gradient);
+    }
+}
+
+pub(super) fn connect<B: FusedOps, C: CheckpointStrategy>(link: Link<Autodiff<B, C>>) -> Tracked<B> {
+    let Link { pending, coefficients, first, base, states, previous, kept } = link;
+    let (shape, dtype) = (base.shape(), base.dtype());
+    let node = |state: &Tracked<B>| (!state.node.requirement.is_none()).then_some(state.node.id.value);
+    let sources: Vec<Option<u64>> = states.iter().map(node).collect();
+    let nodes = [coefficients.node.clone(), base.node.clone(), previous.unwrap_or_else(|| base.clone()).node];
+    let output = B::connect(Link {
+        pending: pending.clone(),
+        coefficients: coefficients.primitive.clone(),
+        first,
+        base: base.primitive,
+        states: states.into_iter().map(|state| state.primitive).collect(),
+        previous: None,
+        kept,
+    });
+    match Connect.prepare::<C>(nodes).compute_bound().stateful() {
+        OpsKind::Tracked(prep) => {
+            let state = kept.then(|| output.clone());
+            let coefficients = coefficients.primitive;
+            prep.finish(Connected { pending, coefficients, first, sources, state, shape, dtype }, output)
+        }
+        OpsKind::UnTracked(prep) => prep.finish(output),
+    }
 }

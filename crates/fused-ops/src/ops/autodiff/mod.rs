@@ -10,7 +10,7 @@ use burn::{
 };
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 
-use crate::{AdamWStep, AttentionShape, FusedOps};
+use crate::{AdamWStep, AttentionShape, FusedOps, Link};
 
 type Primitive<B> = FloatTensor<B>;
 
@@ -42,6 +42,10 @@ impl<B: FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         states: Vec<FloatTensor<Self>>,
     ) -> FloatTensor<Self> {
         mix::mix::<B, C>(coefficients, first, base, states)
+    }
+
+    fn connect(link: Link<Self>) -> FloatTensor<Self> {
+        mix::connect::<B, C>(link)
     }
 
     fn row_softmax(logits: FloatTensor<Self>) -> FloatTensor<Self> {
