@@ -221,7 +221,9 @@ impl ShapeRecord {
                 ));
             }
         }
-        notes.extend(self.refused.iter().map(|(arm, why)| format!("{arm} is left out: {why}")));
+        // Without the list of what the model does take.
+        let short = |why: &str| why.split(": take ").next().unwrap_or(why).to_owned();
+        notes.extend(self.refused.iter().map(|(arm, why)| format!("{arm} is left out: {}", short(why))));
         notes
     }
 }

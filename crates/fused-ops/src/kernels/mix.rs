@@ -10,26 +10,24 @@ use super::{
 /// Elements handled at a time inside a chunk: the output tile stays in L1 while every state streams past once.
 const TILE: usize = 1024;
 
-/// `output = base + sum_i coefficients[i] * states[i]`, element by element; all slices have the length of `output`.
-pub fn forward(coefficients: &[f32], base: &[f32], states: &[&[f32]], output: &mut [f32]) {
-    same_length!("mix", output, base);
+/// `total += sum_i coefficients[i] * states[i]`, element by element; all slices have the length of `total`.
+pub fn forward(coefficients: &[f32], states: &[&[f32]], total: &mut [f32]) {
     assert_eq!(coefficients.len(), states.len(), "mix: one coefficient for each state");
     for state in states {
-        same_length!("mix", output, state);
+        same_length!("mix", total, state);
     }
-    let run = |start: usize, output: &mut [f32]| forward_chunk(coefficients, base, states, start, output);
-    if output.len() <= CHUNK {
-        return run(0, output);
+    let run = |start: usize, total: &mut [f32]| forward_chunk(coefficients, states, start, total);
+    if total.len() <= CHUNK {
+        return run(0, total);
     }
-    output.par_chunks_mut(CHUNK).enumerate().for_each(|(k, chunk)| run(k * CHUNK, chunk));
+    total.par_chunks_mut(CHUNK).enumerate().for_each(|(k, chunk)| run(k * CHUNK, chunk));
 }
 
 simd_kernel! {
-    fn forward_chunk(coefficients: &[f32], base: &[f32], states: &[&[f32]], start: usize, output: &mut [f32]) {
-        for (t, tile) in output.chunks_mut(TILE).enumerate() {
+    fn forward_chunk(coefficients: &[f32], states: &[&[f32]], start: usize, total: &mut [f32]) {
+        for (t, tile) in total.chunks_mut(TILE).enumerate() {
             let from = start + t * TILE;
             let range = from..from + tile.len();
-            tile.copy_from_slice(&base[range.clone()]);
             for (&c, state) in coefficients.iter().zip(states) {
                 for (o, h) in tile.iter_mut().zip(&state[range.clone()]) {
                     *o += c * h;
