@@ -11,6 +11,7 @@
 pub mod cli;
 pub mod data;
 pub mod generate;
+pub mod hugging_face;
 pub mod model;
 pub mod presets;
 pub mod report;

@@ -13,7 +13,7 @@ use training::{
 };
 
 use crate::{
-    model::LlamaConfig,
+    model::{LlamaConfig, LlamaVariant},
     settings::{DataSettings, Settings},
 };
 
@@ -91,6 +91,7 @@ fn model([width, feed_forward, layers, heads]: [usize; 4], positions: usize) -> 
         freeze_last_embedding: false,
         arm: Arm::default(),
         tau: DEFAULT_TAU,
+        variant: LlamaVariant::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use burn::{
     optim::GradientsParams,
     tensor::{Int, Tensor},
 };
-use experiments_llm::{model::Llama, model::LlamaConfig, model::state_dict};
+use experiments_llm::model::{Llama, LlamaConfig, LlamaVariant, state_dict};
 use training::parameters::named_parameters;
 
 type B = Autodiff<Flex>;
@@ -39,6 +39,7 @@ fn model(arm: &str) -> Llama<B> {
         freeze_last_embedding: false,
         arm: arm.parse().unwrap(),
         tau: 0.01,
+        variant: LlamaVariant::default(),
     };
     Llama::new(&config, 0, &Default::default()).unwrap()
 }

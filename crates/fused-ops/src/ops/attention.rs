@@ -29,11 +29,16 @@ impl<B: Backend> RotaryTable<B> {
     /// Where `head_size` is odd or 0.
     pub fn new(positions: usize, head_size: usize, base: f64, device: &B::Device) -> Self {
         assert!(head_size > 0 && head_size.is_multiple_of(2), "the rotary embedding turns pairs of features");
-        let half = head_size / 2;
-        let angle = |t: usize, j: usize| {
-            let frequency = (1.0 / base.powf(2.0 * j as f64 / head_size as f64)) as f32;
-            f64::from(t as f32 * frequency)
-        };
+        let frequency = |j: usize| (1.0 / base.powf(2.0 * j as f64 / head_size as f64)) as f32;
+        let frequencies: Vec<f32> = (0..head_size / 2).map(frequency).collect();
+        Self::with_frequencies(positions, &frequencies, device)
+    }
+
+    /// The table of `positions` positions (from 0) with any frequencies, in radians a position: one for each pair of features
+    /// of a head.
+    pub fn with_frequencies(positions: usize, frequencies: &[f32], device: &B::Device) -> Self {
+        let half = frequencies.len();
+        let angle = |t: usize, j: usize| f64::from(t as f32 * frequencies[j]);
         let (mut cos, mut sin) = (Vec::with_capacity(positions * half), Vec::with_capacity(positions * half));
         for t in 0..positions {
             for j in 0..half {

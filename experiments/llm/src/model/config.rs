@@ -5,6 +5,8 @@ use experiment_kit::checks::{self, CheckError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::{LlamaVariant, variant::RotaryScalingError};
+
 /// Sizes and constants of a LLaMA with connections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +36,9 @@ pub struct LlamaConfig {
     pub arm: Arm,
     /// Temperature of the connections' softmax.
     pub tau: f64,
+    /// What the model has that the paper's do not.
+    #[serde(default, skip_serializing_if = "LlamaVariant::is_plain")]
+    pub variant: LlamaVariant,
 }
 
 /// Sizes that no model can have.
@@ -54,6 +59,22 @@ pub enum ModelError {
         /// Width of the stream.
         width: usize,
     },
+    /// A head size that the rotary embedding cannot pair.
+    #[error("the model's head size is {0}: the rotary embedding pairs features, so give an even number")]
+    OddHeadSize(usize),
+    /// Heads of keys and values that do not serve equally many heads.
+    #[error("{key_value_heads} heads of keys and values cannot serve {heads} heads: give one of {fitting}")]
+    KeyValueHeads {
+        /// Heads of keys and values.
+        key_value_heads: usize,
+        /// Attention heads.
+        heads: usize,
+        /// What would work, in words.
+        fitting: String,
+    },
+    /// The rotary embedding is scaled by numbers that make no sense.
+    #[error(transparent)]
+    RotaryScaling(#[from] RotaryScalingError),
     /// A constant that makes no sense.
     #[error("the model's {0} is {1}: give a positive, finite number")]
     Constant(&'static str, f64),
@@ -96,9 +117,25 @@ impl LlamaConfig {
             return Err(ModelError::Constant(name, value));
         }
         let (heads, width) = (self.heads, self.width);
-        checks::heads(width, heads, || suggestions(width, heads))?;
-        if !(width / heads).is_multiple_of(2) {
-            return Err(ModelError::OddHeads { heads, width });
+        match self.variant.head_size {
+            Some(size) if size == 0 || !size.is_multiple_of(2) || size > 1 << 24 => {
+                return Err(ModelError::OddHeadSize(size));
+            }
+            Some(_) => {}
+            None => {
+                checks::heads(width, heads, || suggestions(width, heads))?;
+                if !(width / heads).is_multiple_of(2) {
+                    return Err(ModelError::OddHeads { heads, width });
+                }
+            }
+        }
+        let key_value_heads = self.key_value_heads();
+        if key_value_heads == 0 || !heads.is_multiple_of(key_value_heads) {
+            let fitting = checks::listed(&checks::nearest_divisors(heads, key_value_heads, 3));
+            return Err(ModelError::KeyValueHeads { key_value_heads, heads, fitting });
+        }
+        if let Some(scaling) = self.variant.rotary_scaling {
+            scaling.validate()?;
         }
         Ok(self.connections().validate()?)
     }
@@ -112,7 +149,12 @@ impl LlamaConfig {
 
     /// Width of one attention head.
     pub fn head_size(&self) -> usize {
-        self.width / self.heads
+        self.variant.head_size.unwrap_or(self.width / self.heads.max(1))
+    }
+
+    /// Heads of keys and values.
+    pub fn key_value_heads(&self) -> usize {
+        self.variant.key_value_heads.unwrap_or(self.heads)
     }
 
     /// Parameters of the model; the connections' own scalars are counted apart, by
@@ -120,8 +162,12 @@ impl LlamaConfig {
     pub fn parameters(&self) -> u64 {
         let [vocabulary, width, inner, layers] =
             [self.vocabulary, self.width, self.feed_forward, self.layers].map(|size| size as u128);
-        let layer = 4 * width * width + 3 * width * inner + 2 * width;
-        saturate(2 * vocabulary * width + layers * layer + width)
+        let [heads, key_value_heads, head_size] =
+            [self.heads, self.key_value_heads(), self.head_size()].map(|size| size as u128);
+        let attention = 2 * width * (heads + key_value_heads) * head_size;
+        let layer = attention + 3 * width * inner + 2 * width;
+        let tables = if self.variant.tied_head { 1 } else { 2 };
+        saturate(tables * vocabulary * width + layers * layer + width)
     }
 
     /// Bytes of activations that a training step of `rows` sequences of `length` tokens keeps, in `f32`: what each layer
@@ -131,7 +177,8 @@ impl LlamaConfig {
             [rows, length, self.width, self.feed_forward, self.vocabulary, self.layers, self.heads].map(|n| n as u128);
         // Two normed inputs, q, k, v, the attention's output, the middle state and the layer's output; gate, up and their
         // product; one log-sum-exp a head.
-        let layer = 8 * width + 3 * inner + heads;
+        let attended = heads * self.head_size() as u128;
+        let layer = 4 * width + 4 * attended + 3 * inner + heads;
         let mixed = width; // the layer's output before its connection
         let gradients = 4 * width + 3 * inner; // in flight during the backward pass of one layer
         let rival = self.connections().rival().ok().flatten().map_or(0, |rival| u128::from(rival.kept_per_token()));
@@ -154,6 +201,7 @@ fn saturate(bytes: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::RotaryScaling;
 
     fn config() -> LlamaConfig {
         LlamaConfig {
@@ -169,6 +217,7 @@ mod tests {
             freeze_last_embedding: true,
             arm: Arm::default(),
             tau: 0.01,
+            variant: LlamaVariant::default(),
         }
     }
 
@@ -185,5 +234,35 @@ mod tests {
         assert!(message(64, 64).contains("1 features each") && message(64, 64).contains("8, 16 or 32"));
         assert!(message(0, 64).contains("number of heads is 0"));
         assert!(message(3, 7).contains("an even width"), "{}", message(3, 7));
+    }
+
+    /// Llama 3.2 1B, whose size its makers state as 1.23 billion parameters.
+    #[test]
+    fn grouped_keys_and_a_tied_head_are_counted() {
+        let variant = LlamaVariant { key_value_heads: Some(8), tied_head: true, ..LlamaVariant::default() };
+        let sizes = LlamaConfig { vocabulary: 128_256, width: 2048, feed_forward: 8192, layers: 16, ..config() };
+        let llama = LlamaConfig { heads: 32, variant, ..sizes };
+        assert_eq!((llama.validate(), llama.parameters()), (Ok(()), 1_235_814_400));
+    }
+
+    #[test]
+    fn a_variant_that_cannot_be_is_refused() {
+        let message = |variant| LlamaConfig { variant, ..config() }.validate().unwrap_err().to_string();
+        let plain = LlamaVariant::default();
+        let message_of = |heads| message(LlamaVariant { key_value_heads: Some(heads), ..plain });
+        assert!(message_of(3).contains("one of 1, 2 or 4") && message_of(0).contains("0 heads"), "{}", message_of(3));
+        assert!(message(LlamaVariant { head_size: Some(7), ..plain }).contains("head size is 7"));
+    }
+
+    /// Settings files and checkpoints of the paper's model say nothing of variants, before and after.
+    #[test]
+    fn a_plain_model_is_written_as_it_always_was() {
+        let plain = toml::to_string(&config()).unwrap();
+        assert!(!plain.contains("variant"), "{plain}");
+        assert_eq!(toml::from_str::<LlamaConfig>(&plain).unwrap(), config());
+        let scaling = RotaryScaling::Linear { factor: 2.0 };
+        let variant = LlamaVariant { head_size: Some(6), rotary_scaling: Some(scaling), ..LlamaVariant::default() };
+        let other = LlamaConfig { variant, ..config() };
+        assert_eq!(toml::from_str::<LlamaConfig>(&toml::to_string(&other).unwrap()).unwrap(), other);
     }
 }

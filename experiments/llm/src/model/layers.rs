@@ -5,17 +5,8 @@ use burn::{
     tensor::{Tensor, TensorData, backend::Backend},
 };
 use fused_ops::{AttentionShape, FusedOps, RotaryTable};
-use rand_distr::{Distribution, StandardNormal};
 
-use super::LlamaConfig;
-
-/// Normal numbers for a parameter, drawn from the random stream that carries the parameter's name: it is the same in
-/// every arm, on every device, and whatever else the model holds.
-fn normal(seed: u64, name: &str, dims: [usize; 2], std: f64) -> Vec<f32> {
-    let rng = training::seed::stream(seed, name, 0);
-    let values = Distribution::<f64>::sample_iter(StandardNormal, rng);
-    values.take(dims[0] * dims[1]).map(|z| (z * std) as f32).collect()
-}
+use super::{LlamaConfig, Weights};
 
 fn parameter<B: Backend>(values: Vec<f32>, dims: [usize; 2], device: &B::Device) -> Param<Tensor<B, 2>> {
     Param::from_tensor(Tensor::from_data(TensorData::new(values, dims), device))
@@ -28,9 +19,13 @@ pub struct Projection<B: Backend> {
 }
 
 impl<B: Backend> Projection<B> {
-    pub fn new(name: &str, dims: [usize; 2], config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
-        let values = normal(seed, name, dims, config.init_std);
-        Self { weight: parameter(values, dims, device) }
+    pub fn new<W: Weights>(
+        name: &str,
+        dims: [usize; 2],
+        weights: &mut W,
+        device: &B::Device,
+    ) -> Result<Self, W::Error> {
+        Ok(Self { weight: parameter(weights.projection(name, dims)?, dims, device) })
     }
 
     pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
@@ -46,8 +41,14 @@ pub struct Norm<B: Backend> {
 }
 
 impl<B: FusedOps> Norm<B> {
-    pub fn new(config: &LlamaConfig, device: &B::Device) -> Self {
-        Self { weight: Param::from_tensor(Tensor::ones([config.width], device)), eps: config.norm_eps }
+    pub fn new<W: Weights>(
+        name: &str,
+        config: &LlamaConfig,
+        weights: &mut W,
+        device: &B::Device,
+    ) -> Result<Self, W::Error> {
+        let gain = TensorData::new(weights.gain(name, config.width)?, [config.width]);
+        Ok(Self { weight: Param::from_tensor(Tensor::from_data(gain, device)), eps: config.norm_eps })
     }
 
     pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
@@ -63,13 +64,23 @@ pub struct TokenEmbedding<B: Backend> {
 }
 
 impl<B: Backend> TokenEmbedding<B> {
-    pub fn new(name: &str, config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
+    pub fn new<W: Weights>(
+        name: &str,
+        config: &LlamaConfig,
+        weights: &mut W,
+        device: &B::Device,
+    ) -> Result<Self, W::Error> {
         let dims = [config.vocabulary, config.width];
-        let mut values = normal(seed, name, dims, config.init_std);
+        let mut values = weights.embedding(name, dims)?;
         if config.freeze_last_embedding {
             values[(config.vocabulary - 1) * config.width..].fill(0.0);
         }
-        Self { weight: parameter(values, dims, device), freeze_last: config.freeze_last_embedding }
+        Ok(Self { weight: parameter(values, dims, device), freeze_last: config.freeze_last_embedding })
+    }
+
+    /// Logits of every token for normalised states `[tokens, width]`, where the head is this matrix: `[tokens, vocabulary]`.
+    pub fn head(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
+        x.matmul(self.weight.val().transpose())
     }
 
     /// Embeddings of the tokens, `[tokens, width]`.
@@ -97,21 +108,42 @@ pub struct SelfAttention<B: Backend> {
 }
 
 impl<B: FusedOps> SelfAttention<B> {
-    fn new(name: &str, config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
-        let project =
-            |part: &str| Projection::new(&format!("{name}.{part}"), [config.width, config.width], config, seed, device);
-        Self {
-            q_proj: project("q_proj"),
-            k_proj: project("k_proj"),
-            v_proj: project("v_proj"),
-            o_proj: project("o_proj"),
-        }
+    fn new<W: Weights>(
+        name: &str,
+        config: &LlamaConfig,
+        weights: &mut W,
+        device: &B::Device,
+    ) -> Result<Self, W::Error> {
+        let (width, size) = (config.width, config.head_size());
+        let (queries, keys) = (config.heads * size, config.key_value_heads() * size);
+        let mut project = |part: &str, dims| Projection::new(&format!("{name}.{part}"), dims, weights, device);
+        Ok(Self {
+            q_proj: project("q_proj", [width, queries])?,
+            k_proj: project("k_proj", [width, keys])?,
+            v_proj: project("v_proj", [width, keys])?,
+            o_proj: project("o_proj", [queries, width])?,
+        })
     }
 
     fn forward(&self, x: Tensor<B, 2>, rotary: &RotaryTable<B>, shape: AttentionShape) -> Tensor<B, 2> {
         let (q, k, v) = (self.q_proj.forward(x.clone()), self.k_proj.forward(x.clone()), self.v_proj.forward(x));
+        let (k, v) = (for_every_head(k, shape), for_every_head(v, shape));
         self.o_proj.forward(fused_ops::causal_attention(q, k, v, rotary, shape))
     }
+}
+
+/// Keys or values for every query head, `[tokens, heads * head_size]`: of fewer heads, each is repeated for as many query heads
+/// in a row.
+fn for_every_head<B: Backend>(x: Tensor<B, 2>, shape: AttentionShape) -> Tensor<B, 2> {
+    let [tokens, width] = x.dims();
+    let AttentionShape { heads, head_size, .. } = shape;
+    if width == heads * head_size {
+        return x;
+    }
+    let groups = width / head_size;
+    x.reshape([tokens, groups, 1, head_size])
+        .expand([tokens, groups, heads / groups, head_size])
+        .reshape([tokens, heads * head_size])
 }
 
 /// The gated feed-forward network.
@@ -123,14 +155,19 @@ pub struct FeedForward<B: Backend> {
 }
 
 impl<B: FusedOps> FeedForward<B> {
-    fn new(name: &str, config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
+    fn new<W: Weights>(
+        name: &str,
+        config: &LlamaConfig,
+        weights: &mut W,
+        device: &B::Device,
+    ) -> Result<Self, W::Error> {
         let (outer, inner) = (config.width, config.feed_forward);
-        let project = |part: &str, dims| Projection::new(&format!("{name}.{part}"), dims, config, seed, device);
-        Self {
-            gate_proj: project("gate_proj", [outer, inner]),
-            up_proj: project("up_proj", [outer, inner]),
-            down_proj: project("down_proj", [inner, outer]),
-        }
+        let mut project = |part: &str, dims| Projection::new(&format!("{name}.{part}"), dims, weights, device);
+        Ok(Self {
+            gate_proj: project("gate_proj", [outer, inner])?,
+            up_proj: project("up_proj", [outer, inner])?,
+            down_proj: project("down_proj", [inner, outer])?,
+        })
     }
 
     fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
@@ -149,13 +186,19 @@ pub struct DecoderLayer<B: Backend> {
 }
 
 impl<B: FusedOps> DecoderLayer<B> {
-    pub fn new(name: &str, config: &LlamaConfig, seed: u64, device: &B::Device) -> Self {
-        Self {
-            input_layernorm: Norm::new(config, device),
-            self_attn: SelfAttention::new(&format!("{name}.self_attn"), config, seed, device),
-            post_attention_layernorm: Norm::new(config, device),
-            mlp: FeedForward::new(&format!("{name}.mlp"), config, seed, device),
-        }
+    pub fn new<W: Weights>(
+        name: &str,
+        config: &LlamaConfig,
+        weights: &mut W,
+        device: &B::Device,
+    ) -> Result<Self, W::Error> {
+        let part = |part: &str| format!("{name}.{part}");
+        Ok(Self {
+            input_layernorm: Norm::new(&part("input_layernorm"), config, weights, device)?,
+            self_attn: SelfAttention::new(&part("self_attn"), config, weights, device)?,
+            post_attention_layernorm: Norm::new(&part("post_attention_layernorm"), config, weights, device)?,
+            mlp: FeedForward::new(&part("mlp"), config, weights, device)?,
+        })
     }
 
     pub fn forward(&self, x: Tensor<B, 2>, rotary: &RotaryTable<B>, shape: AttentionShape) -> Tensor<B, 2> {

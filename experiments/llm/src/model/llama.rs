@@ -1,29 +1,32 @@
 //! The whole model.
 
-use ancre::{Connections, History};
+use ancre::Connections;
 use burn::{
     module::Module,
     tensor::{Int, Tensor, backend::Backend},
 };
 use experiment_kit::Connected;
-use fused_ops::{AttentionShape, FusedOps, RotaryTable};
+use fused_ops::{FusedOps, RotaryTable};
 
 use super::{
-    LlamaConfig, ModelError,
+    Drawn, LlamaConfig, ModelError, Pass, Weights,
     layers::{DecoderLayer, Norm, Projection, TokenEmbedding},
+    pass::Ended,
+    rotary_frequencies,
 };
 
 /// A LLaMA whose layers are followed by connections.
 #[derive(Module, Debug)]
 pub struct Llama<B: Backend> {
-    embed_tokens: TokenEmbedding<B>,
-    layers: Vec<DecoderLayer<B>>,
-    norm: Norm<B>,
-    lm_head: Projection<B>,
-    connections: Connections<B>,
-    rotary: RotaryTable<B>,
-    heads: usize,
-    head_size: usize,
+    pub(super) embed_tokens: TokenEmbedding<B>,
+    pub(super) layers: Vec<DecoderLayer<B>>,
+    pub(super) norm: Norm<B>,
+    /// None where the matrix of the embeddings is that of the head.
+    pub(super) lm_head: Option<Projection<B>>,
+    pub(super) connections: Connections<B>,
+    pub(super) rotary: RotaryTable<B>,
+    pub(super) heads: usize,
+    pub(super) head_size: usize,
 }
 
 /// What a forward pass shows besides its logits.
@@ -43,16 +46,33 @@ impl<B: FusedOps> Llama<B> {
     /// # Errors
     /// If the configuration is not valid.
     pub fn new(config: &LlamaConfig, seed: u64, device: &B::Device) -> Result<Self, ModelError> {
+        Self::with_weights(config, &mut Drawn { seed, std: config.init_std }, device)
+    }
+
+    /// A model with weights from a source that is asked for one after another. Connections begin as their arm does.
+    ///
+    /// # Errors
+    /// If the configuration is not valid, or the source has not what it asks for.
+    pub fn with_weights<W: Weights>(
+        config: &LlamaConfig,
+        weights: &mut W,
+        device: &B::Device,
+    ) -> Result<Self, W::Error> {
         config.validate()?;
+        let frequencies = rotary_frequencies(config.head_size(), config.rotary_base, config.variant.rotary_scaling);
+        let head = [config.width, config.vocabulary];
         Ok(Self {
-            embed_tokens: TokenEmbedding::new("model.embed_tokens", config, seed, device),
+            embed_tokens: TokenEmbedding::new("model.embed_tokens", config, weights, device)?,
             layers: (0..config.layers)
-                .map(|l| DecoderLayer::new(&format!("model.layers.{l}"), config, seed, device))
-                .collect(),
-            norm: Norm::new(config, device),
-            lm_head: Projection::new("lm_head", [config.width, config.vocabulary], config, seed, device),
-            connections: config.connections().init(device)?,
-            rotary: RotaryTable::new(config.positions, config.head_size(), config.rotary_base, device),
+                .map(|l| DecoderLayer::new(&format!("model.layers.{l}"), config, weights, device))
+                .collect::<Result<_, _>>()?,
+            norm: Norm::new("model.norm", config, weights, device)?,
+            lm_head: match config.variant.tied_head {
+                true => None,
+                false => Some(Projection::new("lm_head", head, weights, device)?),
+            },
+            connections: config.connections().init(device).map_err(ModelError::from)?,
+            rotary: RotaryTable::with_frequencies(config.positions, &frequencies, device),
             heads: config.heads,
             head_size: config.head_size(),
         })
@@ -63,10 +83,7 @@ impl<B: FusedOps> Llama<B> {
     /// # Panics
     /// Where sequences are longer than the model's positions; callers check lengths when they make batches.
     pub fn forward(&self, tokens: Tensor<B, 2, Int>) -> Tensor<B, 2> {
-        let (state, shape) = self.embed(tokens);
-        let mut history = self.connections.start(state.clone());
-        let state = self.through_layers(state, shape, &mut history, |_| {});
-        self.lm_head.forward(self.norm.forward(state))
+        self.head(self.end(self.to_the_end(self.begin(tokens))).normed)
     }
 
     /// The states of a forward pass.
@@ -74,44 +91,13 @@ impl<B: FusedOps> Llama<B> {
     /// # Panics
     /// As [`forward`](Self::forward).
     pub fn observe(&self, tokens: Tensor<B, 2, Int>) -> Observation<B> {
-        let (state, shape) = self.embed(tokens);
-        let mut history = self.connections.start(state.clone());
-        history.observe_growth();
-        let mut states = vec![state.clone()];
-        let state = self.through_layers(state, shape, &mut history, |state| states.push(state.clone()));
-        Observation { states, normed: self.norm.forward(state), growth: history.growth() }
+        let Ended { normed, states, history } = self.end(self.to_the_end(self.begin_observed(tokens)));
+        Observation { states, normed, growth: history.growth() }
     }
 
-    /// The last state. `each` sees the states `h_1 .. h_K`; with a rival, what the next layer reads first, and what the network goes
-    /// on with.
-    fn through_layers(
-        &self,
-        mut state: Tensor<B, 2>,
-        shape: AttentionShape,
-        history: &mut History<B, 2>,
-        mut each: impl FnMut(&Tensor<B, 2>),
-    ) -> Tensor<B, 2> {
-        let Some(rival) = self.connections.rival() else {
-            for layer in &self.layers {
-                state = self.connections.connect(history, layer.forward(state, &self.rotary, shape));
-                each(&state);
-            }
-            return state;
-        };
-        let mut stream = rival.start(state);
-        for (l, layer) in self.layers.iter().enumerate() {
-            let scale = rival.norm_scale(2 * l);
-            let input = rival.enter(&mut stream);
-            if l > 0 {
-                each(&self.connections.connect(history, input.clone()));
-            }
-            rival.leave(&mut stream, layer.attention(input, &self.rotary, shape, scale));
-            let input = rival.enter(&mut stream);
-            rival.leave(&mut stream, layer.feed_forward(input, scale));
-        }
-        let state = self.connections.connect(history, rival.finish(stream));
-        each(&state);
-        state
+    /// Goes through all layers that are left.
+    pub fn to_the_end(&self, pass: Pass<B>) -> Pass<B> {
+        (pass.layer()..self.depth()).fold(pass, |pass, _| self.advance(pass))
     }
 
     /// Mean cross-entropy in nats over the targets that count, `[1]`; `targets` is `[batch, length]`, see
@@ -122,12 +108,6 @@ impl<B: FusedOps> Llama<B> {
     pub fn loss(&self, tokens: Tensor<B, 2, Int>, targets: Tensor<B, 2, Int>) -> Tensor<B, 1> {
         let [batch, length] = targets.dims();
         fused_ops::cross_entropy(self.forward(tokens), targets.reshape([batch * length]))
-    }
-
-    fn embed(&self, tokens: Tensor<B, 2, Int>) -> (Tensor<B, 2>, AttentionShape) {
-        let [batch, length] = tokens.dims();
-        let shape = AttentionShape { batch, length, heads: self.heads, head_size: self.head_size };
-        (self.embed_tokens.forward(tokens.reshape([batch * length])), shape)
     }
 }
 

@@ -8,7 +8,7 @@ use burn::{
     tensor::{Int, Tensor, TensorData},
 };
 use experiments_llm::model::{
-    Llama, LlamaConfig,
+    Llama, LlamaConfig, LlamaVariant,
     state_dict::{self, StateDict, StoredTensor},
 };
 use reference_vectors::{Reference, Tensors};
@@ -39,6 +39,7 @@ pub fn model(hyper: &Value, weights: &StateDict, arm: Arm) -> Llama<B> {
         arm,
         // Not the stored one, to see that the stored one wins.
         tau: 0.5,
+        variant: LlamaVariant::default(),
     };
     let model = Llama::new(&config, 0, &Default::default()).expect("a valid configuration");
     let (model, _) = state_dict::into_model(model, weights).expect("weights that fit");

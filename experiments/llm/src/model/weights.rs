@@ -1,0 +1,58 @@
+//! Where the parameters of a model come from when it is made.
+
+use rand_distr::{Distribution, StandardNormal};
+
+use super::ModelError;
+
+/// A source of the parameters of a [`Llama`](super::Llama), asked for each of them once. Names are the authors', without
+/// `.weight`: `model.layers.0.self_attn.q_proj`. So a model is never in memory twice.
+pub trait Weights {
+    /// What can go wrong.
+    type Error: From<ModelError>;
+
+    /// A linear map, row-major `[input, output]`: the transpose of what files hold.
+    ///
+    /// # Errors
+    /// If there is no such map.
+    fn projection(&mut self, name: &str, dims: [usize; 2]) -> Result<Vec<f32>, Self::Error>;
+
+    /// The embeddings, row-major `[vocabulary, width]`.
+    ///
+    /// # Errors
+    /// If there are none.
+    fn embedding(&mut self, name: &str, dims: [usize; 2]) -> Result<Vec<f32>, Self::Error>;
+
+    /// The gain of a normalisation.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn gain(&mut self, name: &str, width: usize) -> Result<Vec<f32>, Self::Error>;
+}
+
+/// Initial weights: normal numbers, each parameter's from the random stream that carries its name. So it is the same in every
+/// arm, on every device, and whatever else the model holds. Gains are 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawn {
+    /// Seed of the streams.
+    pub seed: u64,
+    /// Standard deviation.
+    pub std: f64,
+}
+
+impl Weights for Drawn {
+    type Error = ModelError;
+
+    fn projection(&mut self, name: &str, dims: [usize; 2]) -> Result<Vec<f32>, ModelError> {
+        let rng = training::seed::stream(self.seed, name, 0);
+        let values = Distribution::<f64>::sample_iter(StandardNormal, rng);
+        Ok(values.take(dims[0] * dims[1]).map(|z| (z * self.std) as f32).collect())
+    }
+
+    fn embedding(&mut self, name: &str, dims: [usize; 2]) -> Result<Vec<f32>, ModelError> {
+        self.projection(name, dims)
+    }
+
+    fn gain(&mut self, _: &str, width: usize) -> Result<Vec<f32>, ModelError> {
+        Ok(vec![1.0; width])
+    }
+}
