@@ -1,9 +1,13 @@
 //! From text to tensors: the corpus, the tokenizer, the rows of training and evaluation.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use burn::tensor::{Int, Tensor, TensorData, backend::Backend};
-use datasets::text::{Batch, Corpus, RowStats, Rows, TextError, Tokenizer};
+use datasets::text::{Batch, Corpus, CorpusOptions, HeldOut, RowStats, Rows, TextError, Tokenizer};
 use thiserror::Error;
 
 use crate::settings::DataSettings;
@@ -81,24 +85,7 @@ impl TextData {
     /// # Errors
     /// See [`DataError`]; every message names the file.
     pub fn load(settings: &DataSettings, cache: Option<&Path>) -> Result<Self, DataError> {
-        let corpus = match settings.train.as_slice() {
-            [] if settings.validation.is_empty() => Corpus::embedded()?,
-            [] => {
-                let embedded = Corpus::embedded()?;
-                let own = Corpus::open(
-                    &settings.validation,
-                    &datasets::text::CorpusOptions {
-                        held_out: datasets::text::HeldOut::Fraction(0.0),
-                        ..settings.corpus_options()
-                    },
-                )?;
-                Corpus { held_out: own.train, held_out_rule: format!("held out: {}", own.source), ..embedded }
-            }
-            paths => Corpus::open(paths, &settings.corpus_options())?,
-        };
-        if corpus.held_out.is_empty() {
-            return Err(DataError::NothingHeldOut);
-        }
+        let corpus = corpus(settings)?;
         let tokenizer = settings.tokenizer.load(&corpus, cache)?;
         let train = Rows::build(&corpus.train, &tokenizer, settings.rows, settings.context)?;
         let held_out = Rows::build(&corpus.held_out, &tokenizer, settings.rows, settings.context)?;
@@ -133,6 +120,32 @@ impl TextData {
     pub fn fingerprint(&self) -> String {
         format!("{:08x}-{:08x}", self.train.fingerprint(), self.held_out_fingerprint)
     }
+}
+
+/// The documents to train on and those held out, of which there is at least one.
+///
+/// # Errors
+/// If files cannot be read, or nothing is held out.
+pub fn corpus(settings: &DataSettings) -> Result<Corpus, DataError> {
+    let corpus = match settings.train.as_slice() {
+        [] if settings.validation.is_empty() => Corpus::embedded()?,
+        [] => {
+            let own = whole(&settings.validation, &settings.text_field)?;
+            let held_out_rule = format!("held out: {}", own.source);
+            Corpus { held_out: own.train, held_out_rule, ..Corpus::embedded()? }
+        }
+        paths => Corpus::open(paths, &settings.corpus_options())?,
+    };
+    if corpus.held_out.is_empty() { Err(DataError::NothingHeldOut) } else { Ok(corpus) }
+}
+
+/// All documents of some files and folders, as those to train on; `text_field` holds the text of JSON and parquet.
+///
+/// # Errors
+/// If files cannot be read.
+pub fn whole(paths: &[PathBuf], text_field: &str) -> Result<Corpus, TextError> {
+    let options = CorpusOptions { text_field: text_field.to_owned(), held_out: HeldOut::Fraction(0.0) };
+    Corpus::open(paths, &options)
 }
 
 /// Held-out batches that hold about as many tokens as the settings ask for, spread evenly over all rows.

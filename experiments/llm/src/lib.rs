@@ -6,10 +6,12 @@
 //!
 //! Data flows one way: arguments ([`cli`]) become [`settings`], which begin from [`presets`]; [`data`] turns text into
 //! rows; [`model`] is the LLaMA with connections between its layers; [`task`] ties both to the training loop; [`run`] tells
-//! [`experiment_kit`] of them, which makes one run or several side by side; [`report`] reads their logs.
+//! [`experiment_kit`] of them, which makes one run or several side by side; [`report`] reads their logs. [`depth`] asks what each block of a trained model does,
+//! also of one in a [`hugging_face`] folder.
 
 pub mod cli;
 pub mod data;
+pub mod depth;
 pub mod generate;
 pub mod hugging_face;
 pub mod model;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use burn::tensor::backend::{AutodiffBackend, Backend, BackendTypes};
+use datasets::text::TokenizerSpec;
 use experiment_kit::{
     Experiment, Program,
     run::{Newest, cores, newest, workers},
@@ -86,6 +87,19 @@ pub fn load<B: FusedOps>(path: &Path, device: &B::Device) -> Result<(Settings, L
     }
     let model = Llama::<B>::new(&settings.model, settings.seed, device)?;
     Ok((settings, parameters::import(model, checkpoint.model)?, checkpoint.header.step))
+}
+
+/// The tokenizer that a run keeps, or the one of its settings where it needs no file.
+///
+/// # Errors
+/// If its file is missing.
+pub fn kept_tokenizer(run: &Path, settings: &Settings) -> Result<TokenizerSpec> {
+    let kept = run.join(TOKENIZER);
+    match &settings.data.tokenizer {
+        TokenizerSpec::Bytes => Ok(TokenizerSpec::Bytes),
+        _ if kept.is_file() => Ok(TokenizerSpec::File(kept)),
+        other => bail!("{} is missing: the run was made with the tokenizer {other}", kept.display()),
+    }
 }
 
 /// What a run will hold in main memory on the CPU, for `arms` runs at once: the larger of a training step and an

@@ -50,6 +50,12 @@ pub enum Command {
         after_help = "Example:\n  experiments-llm generate runs/compare-cpu-1/arms/ancre-seed0 --prompt \"In the beginning\""
     )]
     Generate(GenerateArgs),
+    /// Leave out each block in turn and measure what changes
+    #[command(
+        after_help = "Examples:\n  experiments-llm depth runs/compare-cpu-1                    all arms in one figure\n  \
+                      experiments-llm depth Llama-3.2-1B/ --text my.txt --tokens 8192"
+    )]
+    Depth(DepthArgs),
     /// Write the weights under the authors' names, as safetensors
     #[command(after_help = "Example:\n  experiments-llm export runs/train-cpu-1 --to ancre.safetensors")]
     Export(ExportOptions),
@@ -127,6 +133,35 @@ pub struct GenerateArgs {
     /// Seed of the choices
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Where to compute: cpu, cuda or cuda:N
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+}
+
+/// Arguments of a measurement of depth utilisation.
+#[derive(Debug, Args)]
+pub struct DepthArgs {
+    /// Runs, comparisons (all their arms), or Hugging Face folders of LLaMA models (config.json, *.safetensors, tokenizer.json)
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Text to measure on [default: what a run held out; for a folder the held-out part of the embedded text]
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub text: Vec<PathBuf>,
+    /// The JSON field or parquet column that holds the text
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    pub text_field: String,
+    /// About how many tokens to measure on
+    #[arg(long, default_value_t = 4096)]
+    pub tokens: usize,
+    /// Tokens in a row [default: a run's own; for a folder 512]
+    #[arg(long)]
+    pub context: Option<usize>,
+    /// The tokenizer of a folder without tokenizer.json: bytes, or the path of one
+    #[arg(long)]
+    pub tokenizer: Option<TokenizerSpec>,
+    /// Directory to make for the report and its figures [default: runs/depth-N]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Where to compute: cpu, cuda or cuda:N
     #[arg(long, default_value_t)]
     pub device: DeviceChoice,

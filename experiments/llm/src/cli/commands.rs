@@ -1,21 +1,26 @@
 //! What the subcommands do that are the program's own.
 
-use std::path::Path;
-
 use anyhow::{Context, anyhow};
 use burn::{backend::Flex, tensor::backend::AutodiffBackend};
-use command_line::{Failure, say};
-use datasets::text::TokenizerSpec;
+use command_line::{Failure, note, say};
 use experiment_cli::{ExportOptions, TrainingProgram, metrics_table};
-use experiment_kit::on_device;
+use experiment_kit::{
+    on_device,
+    request::{check_is_free, next_directory},
+};
 use fused_ops::FusedOps;
 use plotting::{Align, Table};
+use training::progress::Progress;
 
 use super::{
-    args::{EvaluateArgs, GenerateArgs},
+    args::{DepthArgs, EvaluateArgs, GenerateArgs},
     program::LlmProgram,
 };
 use crate::{
+    depth::{
+        report::{self, MeasuredGroup},
+        targets,
+    },
     generate::{self, Sampling},
     model::state_dict,
     presets::Preset,
@@ -34,7 +39,7 @@ pub fn evaluate(args: &EvaluateArgs) -> Outcome {
 fn evaluate_on<B: FusedOps>(args: &EvaluateArgs, device: B::Device) -> Outcome {
     let (mut settings, model, step) = run::load::<B>(&args.run, &device)?;
     settings.data.evaluation_tokens = 0;
-    settings.data.tokenizer = kept_tokenizer(&args.run, &settings)?;
+    settings.data.tokenizer = run::kept_tokenizer(&args.run, &settings)?;
     if !args.validation.is_empty() {
         settings.data.validation = args.validation.clone();
     }
@@ -43,16 +48,6 @@ fn evaluate_on<B: FusedOps>(args: &EvaluateArgs, device: B::Device) -> Outcome {
     say(format!("{} after {step} steps, on {} held-out tokens", args.run.display(), data.held_out_stats.target_tokens));
     say(metrics_table(LlmProgram::METRICS, &values).to_text());
     Ok(())
-}
-
-/// The tokenizer that a run keeps, or the one of its settings where it needs no file.
-fn kept_tokenizer(run: &Path, settings: &Settings) -> Result<TokenizerSpec, Failure> {
-    let kept = run.join(run::TOKENIZER);
-    match &settings.data.tokenizer {
-        TokenizerSpec::Bytes => Ok(TokenizerSpec::Bytes),
-        _ if kept.is_file() => Ok(TokenizerSpec::File(kept)),
-        other => Err(anyhow!("{} is missing: the run was made with the tokenizer {other}", kept.display()).into()),
-    }
 }
 
 /// `generate`.
@@ -65,7 +60,7 @@ pub fn generate(args: &GenerateArgs) -> Outcome {
 
 fn generate_on<B: FusedOps>(args: &GenerateArgs, device: B::Device) -> Outcome {
     let (settings, model, _) = run::load::<B>(&args.run, &device)?;
-    let tokenizer = kept_tokenizer(&args.run, &settings)?
+    let tokenizer = run::kept_tokenizer(&args.run, &settings)?
         .load(&datasets::text::Corpus::default(), None)
         .with_context(|| format!("{} has no tokenizer to write with", args.run.display()))?;
     let (tokens, vocabulary) = (tokenizer.vocabulary_size(), settings.model.vocabulary);
@@ -77,6 +72,51 @@ fn generate_on<B: FusedOps>(args: &GenerateArgs, device: B::Device) -> Outcome {
     let sampling = Sampling { tokens: args.tokens, temperature: args.temperature, seed: args.seed };
     say(generate::generate(&model, &tokenizer, &args.prompt, sampling, &device)?);
     Ok(())
+}
+
+/// `depth`.
+pub fn depth(args: &DepthArgs) -> Outcome {
+    if args.tokens == 0 {
+        return Err(Failure::Usage(anyhow!("--tokens 0: give a positive number")));
+    }
+    let groups = targets::find(&args.paths)?;
+    let directory = args.out.clone().unwrap_or_else(|| next_directory("depth"));
+    check_is_free(&directory)?;
+    let request = targets::Request {
+        text: args.text.clone(),
+        text_field: args.text_field.clone(),
+        tokens: args.tokens,
+        context: args.context,
+        tokenizer: args.tokenizer.clone(),
+        device: args.device,
+    };
+    let measured: Vec<MeasuredGroup> = on_device!(args.device, |B, device| {
+        measured_groups::<<B as AutodiffBackend>::InnerBackend>(groups, &request, &device)?
+    });
+    let written = report::write(&directory, &measured)?;
+    say(&written.text);
+    for warning in written.warnings {
+        note(format!("note: {warning}"));
+    }
+    for figure in written.figures.iter().filter(|path| path.extension().is_some_and(|e| e == "png")) {
+        say(format!("figure: {}", figure.display()));
+    }
+    say(directory.display());
+    Ok(())
+}
+
+/// One model is in memory at a time.
+fn measured_groups<B: FusedOps>(
+    groups: Vec<targets::Group>,
+    request: &targets::Request,
+    device: &B::Device,
+) -> Result<Vec<MeasuredGroup>, Failure> {
+    let progress = Progress::new();
+    let of_group = |group: targets::Group| {
+        let models = group.members.iter().map(|path| targets::measured::<B>(path, request, device, &progress));
+        Ok(MeasuredGroup { name: group.name, models: models.collect::<Result<_, Failure>>()? })
+    };
+    groups.into_iter().map(of_group).collect()
 }
 
 /// `export`.

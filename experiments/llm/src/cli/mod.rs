@@ -21,6 +21,7 @@ pub fn main() -> ExitCode {
         Some(Command::Train(args)) => experiment_cli::train::<LlmProgram>(&args),
         Some(Command::Evaluate(args)) => commands::evaluate(&args),
         Some(Command::Generate(args)) => commands::generate(&args),
+        Some(Command::Depth(args)) => commands::depth(&args),
         Some(Command::Export(args)) => commands::export(&args),
         Some(Command::Presets) => commands::presets(),
     };

@@ -7,10 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use safetensors::{
-    Dtype,
-    tensor::{Metadata, TensorInfo},
-};
+use safetensors::tensor::{Metadata, TensorInfo};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -102,16 +99,6 @@ pub enum FileError {
         path: PathBuf,
         /// The tensor.
         tensor: String,
-    },
-    /// A tensor has a type of numbers that is not read.
-    #[error("{path}: `{tensor}` has type {dtype:?}: F32, BF16 and F16 are read", path = path.display())]
-    Type {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        tensor: String,
-        /// Its type.
-        dtype: Dtype,
     },
 }
 

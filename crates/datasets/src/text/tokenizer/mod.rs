@@ -173,7 +173,7 @@ impl Tokenizer {
     }
 
     /// The special tokens that go before and after a text.
-    pub(super) fn template(&self) -> (&[u32], &[u32]) {
+    pub fn template(&self) -> (&[u32], &[u32]) {
         match &self.kind {
             Kind::Bytes => (&[], &[]),
             Kind::HuggingFace(inner) => inner.template(),
