@@ -129,6 +129,28 @@ fn a_folder_takes_its_own_tokenizer() {
     assert!(text.contains("hf: Hugging Face folder"), "{text}");
 }
 
+/// What later LLaMA models have can be trained, too.
+#[test]
+fn a_run_with_grouped_keys_and_a_tied_head_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let variant = ["key_value_heads=1", "head_size=8", "tied_head=true"].map(|set| format!("model.variant.{set}"));
+    let mut arguments = ["train", "--preset", "smoke", "--steps", "4", "--tokenizer", "bytes", "--out", "run"].to_vec();
+    variant.iter().for_each(|set| arguments.extend(["--set", set.as_str()]));
+    PROGRAM.succeeds(path, &arguments);
+    PROGRAM.succeeds(path, &["depth", "run", "--tokens", "96", "--out", "d"]);
+    let measured = &report(&path.join("d"))["groups"][0]["models"][0];
+    assert_eq!(measured["places"], 96);
+    // The same weights under the authors' names: no head, and narrower keys than queries.
+    PROGRAM.succeeds(path, &["export", "run", "--to", "w.safetensors"]);
+    let bytes = fs::read(path.join("w.safetensors")).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let shape =
+        |part: &str| tensors.tensor(&format!("model.layers.0.self_attn.{part}.weight")).unwrap().shape().to_vec();
+    assert_eq!((shape("q_proj"), shape("k_proj")), (vec![16, 32], vec![8, 32]));
+    assert!(tensors.tensor("lm_head.weight").is_err());
+}
+
 #[test]
 fn what_cannot_be_measured_is_refused_with_advice() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,7 +186,9 @@ fn what_cannot_be_measured_is_refused_with_advice() {
     with("num_hidden_layers", json!(1));
     refused(&["unexpected", "model.layers.1."]);
     with("num_hidden_layers", json!(16_000_000));
-    refused(&["missing", "input_layernorm"]);
+    refused(&["16000000", "256 layers"]);
+    with("num_hidden_layers", json!(200));
+    refused(&["missing", "input_layernorm", ", ..."]);
     with("hidden_size", json!(64));
     refused(&["another shape", "lm_head.weight"]);
     with("num_attention_heads", json!(3));

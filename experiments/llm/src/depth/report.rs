@@ -222,7 +222,7 @@ fn chart(groups: &[MeasuredGroup], title: &str, label: &str, value: fn(&Change) 
         let x: Vec<f64> = (1..=depth).map(|block| block as f64 / unit).collect();
         let of_model = |model: &Measured| model.utilisation.blocks.iter().map(value).collect::<Vec<f64>>();
         let models: Vec<Vec<f64>> = group.models.iter().map(of_model).collect();
-        chart = chart.series(Series::mean_of_runs(&group.name, &x, &models, Spread::StdDev).arm(i));
+        chart = chart.series(Series::mean_of_runs(&group.name, &x, &models, Spread::MinMax).arm(i));
     }
     chart
 }
@@ -235,7 +235,7 @@ fn subtitle(groups: &[MeasuredGroup]) -> String {
     let tokens = if least == most { format!("{least} tokens") } else { format!("{least} to {most} tokens") };
     match seeds {
         1 => tokens,
-        n => format!("{tokens}; mean of {n} seeds, band: one standard deviation"),
+        n => format!("{tokens}; mean of {n} seeds, band: from the lowest to the highest"),
     }
 }
 

@@ -31,8 +31,9 @@ pub fn run_rows(
 ) -> Result<Vec<Batch>> {
     let rows = Rows::build(documents, tokenizer, mode, context)?;
     let wanted = tokens.div_ceil(context).max(1);
-    let at_once = rows_at_once(model, context).min(wanted);
-    let batches = rows.spread_batches(at_once, wanted.div_ceil(at_once))?;
+    // Batches of equal size, so that they hold about what was asked for.
+    let count = wanted.div_ceil(rows_at_once(model, context));
+    let batches = rows.spread_batches(wanted.div_ceil(count), count)?;
     check_ids(&batches, model.vocabulary)?;
     Ok(batches)
 }
@@ -70,7 +71,8 @@ pub fn windows(
     }
     let wanted = tokens.div_ceil(context).clamp(1, all.len());
     let chosen: Vec<usize> = (0..wanted).map(|k| (2 * k + 1) * all.len() / (2 * wanted)).collect();
-    let filler = tokenizer.filler() as i32;
+    // A padding token may have come after the model was trained.
+    let filler = Some(tokenizer.filler()).filter(|&id| (id as usize) < model.vocabulary).unwrap_or(0) as i32;
     let batches: Vec<Batch> = chosen
         .chunks(rows_at_once(model, context))
         .map(|rows| {
