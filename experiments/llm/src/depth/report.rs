@@ -187,23 +187,10 @@ fn markdown(groups: &[MeasuredGroup], drawn: &Drawn) -> String {
 
 fn draw(groups: &[MeasuredGroup], folder: &Path) -> Result<Drawn> {
     let mut drawn = Drawn::default();
-    let charts: [(&str, &str, &str, fn(&Change) -> f64); 2] = [
-        (
-            "hidden-state",
-            "Change of the last hidden state when a block is left out",
-            "relative change, log scale",
-            |change| change.hidden,
-        ),
-        (
-            "divergence",
-            "Change of the next token's distribution when a block is left out",
-            "nats, log scale",
-            |change| change.divergence,
-        ),
-    ];
-    for (name, title, label, value) in charts {
-        drawn.save(&chart(groups, title, label, value), folder, name)?;
-    }
+    let hidden = "Change of the last hidden state when a block is left out";
+    drawn.save(&chart(groups, hidden, "relative change, log scale", |change| change.hidden), folder, "hidden-state")?;
+    let divergence = "Change of the next token's distribution when a block is left out";
+    drawn.save(&chart(groups, divergence, "nats, log scale", |change| change.divergence), folder, "divergence")?;
     Ok(drawn)
 }
 
