@@ -6,6 +6,8 @@
 //!
 //! This crate is for tests: its functions panic with a message instead of returning errors.
 
+mod signs;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -14,6 +16,8 @@ use std::{
 
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
+
+pub use self::signs::{columns, signs};
 
 /// The folder of a family (`ancre`, `llama`, ...): below `ANCRE_REFERENCE_DIR` if set, else below `default`, which tests
 /// give as `concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference")`.

@@ -74,7 +74,7 @@ fn settings(case: &Value) -> OptimizerSettings {
     };
     let halved = ParameterGroup { parameters: vec!["b".into()], weight_decay: Some(0.0), lr_factor: 0.5 };
     let groups = if flag("extra_groups") { vec![halved] } else { vec![] };
-    OptimizerSettings { rule, weight_decay: number(case, "weight_decay"), groups }
+    OptimizerSettings { rule, weight_decay: number(case, "weight_decay"), groups, ..Default::default() }
 }
 
 /// The parameters after each step, and the gradient norms.

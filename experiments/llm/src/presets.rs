@@ -7,7 +7,7 @@ use ancre::{Arm, DEFAULT_TAU};
 use clap::ValueEnum;
 use datasets::text::{RowMode, TokenizerSpec};
 use training::{
-    optimizer::{OptimizerSettings, ParameterGroup, Rule},
+    optimizer::{Galore, OptimizerSettings, ParameterGroup, Rule},
     schedule::Schedule,
     trainer::{Accumulation, TrainSettings},
 };
@@ -64,6 +64,44 @@ impl Preset {
             Self::Llama350M => paper([1024, 2736, 24, 16], 60_000, 1e-3),
             Self::Llama1B => paper([2048, 5461, 24, 32], 100_000, 5e-4),
         }
+    }
+}
+
+/// An optimizer that a preset knows its numbers for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OptimizerChoice {
+    /// AdamW on all parameters.
+    #[default]
+    #[value(name = "adamw")]
+    AdamW,
+    /// GaLore: attention and feed-forward matrices in a few directions of their gradients.
+    #[value(name = "galore")]
+    Galore,
+}
+
+impl Preset {
+    /// The settings with this optimizer in place of the usual AdamW. GaLore's ranks and learning rates are the paper's for its
+    /// models; its other numbers are GaLore's.
+    pub fn settings_with(self, optimizer: OptimizerChoice) -> Settings {
+        let mut settings = self.settings();
+        if optimizer == OptimizerChoice::Galore {
+            let (rank, lr) = match self {
+                Self::Smoke => (8, 1e-2),
+                Self::Cpu => (16, 1e-2),
+                Self::Llama60M => (128, 1e-2),
+                Self::Llama130M | Self::Llama350M => (256, 5e-2),
+                Self::Llama1B => (512, 5e-3),
+            };
+            let training = &mut settings.training;
+            let [beta1, beta2] = match training.optimizer.rule {
+                Rule::AdamW { beta1, beta2, .. } => [beta1, beta2],
+                _ => [0.9, 0.999],
+            };
+            training.lr = lr;
+            training.optimizer.rule = Rule::TransformersAdamW { beta1, beta2, eps: 1e-6 };
+            training.optimizer.galore = Some(Galore::new(["layers.*.self_attn.*", "layers.*.mlp.*"], rank));
+        }
+        settings
     }
 }
 
@@ -128,6 +166,7 @@ fn small(
         rule: Rule::AdamW { beta1: 0.9, beta2: 0.95, eps: 1e-8, amsgrad: false },
         weight_decay: 0.1,
         groups: vec![undecayed()],
+        galore: None,
     };
     Settings {
         seed: 0,
@@ -191,8 +230,9 @@ mod tests {
 
     #[test]
     fn every_preset_is_valid_and_survives_its_own_file() {
-        for preset in Preset::ALL {
-            let settings = preset.settings();
+        let choices = [OptimizerChoice::AdamW, OptimizerChoice::Galore];
+        for (preset, choice) in Preset::ALL.iter().flat_map(|preset| choices.map(|choice| (preset, choice))) {
+            let settings = preset.settings_with(choice);
             settings.validate().unwrap_or_else(|e| panic!("{preset}: {e}"));
             let text = toml::to_string(&settings).unwrap();
             assert_eq!(toml::from_str::<Settings>(&text).unwrap(), settings, "{preset}");

@@ -3,10 +3,11 @@
 //! Each parameter has its own step counter: one without a gradient in some step is left alone in that step (it is not
 //! decayed either), and its counter stays.
 
+mod galore;
 mod settings;
 mod update;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use burn::{
     module::{AutodiffModule, ModuleMapper, ModuleVisitor, Param},
@@ -19,9 +20,13 @@ use burn::{
     },
 };
 use fused_ops::FusedOps;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-pub use self::settings::{OptimizerSettings, ParameterGroup, Rule};
-use self::update::ParameterState;
+use self::{galore::Job, update::ParameterState};
+pub use self::{
+    galore::{Galore, RefreshCost, leading_vectors},
+    settings::{OptimizerSettings, ParameterGroup, Rule},
+};
 use crate::parameters::{NamedTensor, PathTracker, track_path};
 
 /// What can be wrong with an optimizer.
@@ -36,6 +41,21 @@ pub enum OptimizerError {
         value: f64,
         /// What it may be.
         range: &'static str,
+    },
+    /// GaLore with a rule that it is not defined for.
+    #[error(
+        "GaLore works with the rule `transformers-adamw` only: give the optimizer's rule that kind, or leave `galore` out"
+    )]
+    GaloreRule,
+    /// GaLore that finds nothing to project.
+    #[error(
+        "no matrix of the model matches GaLore's patterns {}: name others in the optimizer's `galore.parameters` \
+         (`*` stands for any run of characters), or leave `galore` out",
+        patterns.join(", ")
+    )]
+    NothingProjected {
+        /// The patterns.
+        patterns: Vec<String>,
     },
     /// Two names are one parameter to burn.
     #[error(
@@ -86,6 +106,7 @@ pub enum OptimizerError {
 pub struct Optimizer<B: AutodiffBackend<InnerBackend: FusedOps>> {
     settings: OptimizerSettings,
     state: BTreeMap<String, ParameterState<B::InnerBackend>>,
+    refreshed: RefreshCost,
 }
 
 /// The name under which the step counters are filed.
@@ -98,7 +119,7 @@ impl<B: AutodiffBackend<InnerBackend: FusedOps>> Optimizer<B> {
     /// If a number of the settings is out of range.
     pub fn new(settings: OptimizerSettings) -> Result<Self, OptimizerError> {
         settings.validate()?;
-        Ok(Self { settings, state: BTreeMap::new() })
+        Ok(Self { settings, state: BTreeMap::new(), refreshed: RefreshCost::default() })
     }
 
     /// The settings.
@@ -110,13 +131,40 @@ impl<B: AutodiffBackend<InnerBackend: FusedOps>> Optimizer<B> {
     ///
     /// Hand over the only handle of the module: on the CPU, parameters that nothing else holds are updated in place.
     pub fn step<M: AutodiffModule<B>>(&mut self, module: M, gradients: GradientsParams, lr: f64) -> M {
+        let bases = self.due_bases(&module, &gradients);
         module.map(&mut Step::<B> {
             path: PathTracker::default(),
             settings: &self.settings,
             state: &mut self.state,
+            bases,
             gradients,
             lr,
         })
+    }
+
+    /// The new bases of those projected matrices that are due, several computed at the same time.
+    fn due_bases<M: AutodiffModule<B>>(
+        &mut self,
+        module: &M,
+        gradients: &GradientsParams,
+    ) -> BTreeMap<String, Tensor<B::InnerBackend, 2>> {
+        let Some(galore) = &self.settings.galore else { return BTreeMap::new() };
+        let started = Instant::now();
+        let (path, state) = (PathTracker::default(), &self.state);
+        let mut due = Due::<B> { path, galore, state, gradients, jobs: Vec::new() };
+        module.visit(&mut due);
+        let bases: BTreeMap<_, _> = due.jobs.into_par_iter().map(Job::run).collect();
+        if !bases.is_empty() {
+            self.refreshed.bases += bases.len() as u64;
+            self.refreshed.seconds += started.elapsed().as_secs_f64();
+        }
+        bases
+    }
+
+    /// What GaLore's bases have cost since this was last asked; `None` if none were computed.
+    pub fn take_refresh_cost(&mut self) -> Option<RefreshCost> {
+        let cost = std::mem::take(&mut self.refreshed);
+        (cost.bases > 0).then_some(cost)
     }
 
     /// Copies the state out: `<slot>/<parameter>` for each tensor, and `step/<parameter>` for the counter.
@@ -128,7 +176,9 @@ impl<B: AutodiffBackend<InnerBackend: FusedOps>> Optimizer<B> {
         for (name, state) in &self.state {
             let step = TensorData::new(vec![state.step as i64], [1]);
             tensors.push(NamedTensor { name: format!("{STEP}/{name}"), data: step });
-            for (slot, tensor) in update::slots(self.settings.rule).iter().zip(&state.tensors) {
+            // Where there is no basis, there is no tensor for it.
+            let slots = update::slots(self.settings.rule).iter().chain([&galore::BASIS]);
+            for (slot, tensor) in slots.zip(&state.tensors) {
                 let name = format!("{slot}/{name}");
                 match read_sync(B::InnerBackend::float_into_data(tensor.clone())) {
                     Ok(data) => tensors.push(NamedTensor { name, data }),
@@ -163,12 +213,12 @@ impl<B: AutodiffBackend<InnerBackend: FusedOps>> Optimizer<B> {
                 }
             };
             let mut tensors = Vec::new();
-            for slot in update::slots(self.settings.rule) {
+            for (slot, shape) in self.settings.state_shapes(&target.name, &target.shape) {
                 let name = format!("{slot}/{}", target.name);
                 match by_name.remove(&name) {
                     None => problems.push(format!("{name} is missing")),
-                    Some(data) if data.shape.as_slice() != target.shape => {
-                        let (found, expected) = (data.shape.as_slice(), &target.shape);
+                    Some(data) if data.shape.as_slice() != shape => {
+                        let (found, expected) = (data.shape.as_slice(), &shape);
                         problems.push(format!("{name} has the shape {found:?}, not {expected:?}"));
                     }
                     Some(data) if data.dtype != target.dtype => {
@@ -198,6 +248,8 @@ struct Step<'a, B: AutodiffBackend> {
     path: PathTracker,
     settings: &'a OptimizerSettings,
     state: &'a mut BTreeMap<String, ParameterState<B::InnerBackend>>,
+    /// Of projected matrices whose basis was due.
+    bases: BTreeMap<String, Tensor<B::InnerBackend, 2>>,
     gradients: GradientsParams,
     lr: f64,
 }
@@ -212,14 +264,55 @@ impl<B: AutodiffBackend<InnerBackend: FusedOps>> ModuleMapper<B> for Step<'_, B>
             Some(gradient) if trainable => {
                 let name = self.path.name();
                 let (weight_decay, lr_factor) = self.settings.of(&name);
-                let state = self.state.entry(name).or_default();
                 let (rule, lr) = (self.settings.rule, self.lr * lr_factor);
-                let updated = update::update(rule, tensor.inner(), gradient, state, lr, weight_decay);
+                let projection = self.settings.galore.as_ref().and_then(|g| g.projection(&name, &tensor.dims()));
+                let basis = self.bases.remove(&name);
+                let state = self.state.entry(name).or_default();
+                let updated = match projection {
+                    None => update::update(rule, tensor.inner(), gradient, state, lr, weight_decay),
+                    Some(projection) => {
+                        let rule = (rule, projection);
+                        let [parameter, gradient] = [tensor.inner(), gradient].map(recast::<B::InnerBackend, D, 2>);
+                        let updated =
+                            update::projected_update(rule, parameter, gradient, basis, state, lr, weight_decay);
+                        recast(updated)
+                    }
+                };
                 Tensor::from_inner(updated).require_grad()
             }
             _ => tensor,
         };
         Param::from_mapped_value(id, tensor, mapper)
+    }
+}
+
+/// The same tensor, where the number of its dimensions is known to be `E`.
+fn recast<I: Backend, const D: usize, const E: usize>(tensor: Tensor<I, D>) -> Tensor<I, E> {
+    Tensor::from_primitive(tensor.into_primitive())
+}
+
+/// Gathers the projected matrices whose basis is due.
+struct Due<'a, B: AutodiffBackend> {
+    path: PathTracker,
+    galore: &'a Galore,
+    state: &'a BTreeMap<String, ParameterState<B::InnerBackend>>,
+    gradients: &'a GradientsParams,
+    jobs: Vec<Job<B::InnerBackend>>,
+}
+
+impl<B: AutodiffBackend> ModuleVisitor<B> for Due<'_, B> {
+    track_path!();
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        let (name, tensor) = (self.path.name(), param.val());
+        let Some(projection) = self.galore.projection(&name, &tensor.dims()) else { return };
+        let step = self.state.get(&name).map_or(0, |state| state.step);
+        if !(tensor.is_require_grad() && projection.is_due(step)) {
+            return;
+        }
+        if let Some(gradient) = self.gradients.get::<B::InnerBackend, D>(param.id) {
+            self.jobs.push(Job { name, projection, gradient: recast(gradient) });
+        }
     }
 }
 
@@ -266,9 +359,10 @@ mod tests {
 
     type A = Autodiff<Flex>;
 
-    fn rules() -> [Rule; 5] {
+    fn rules() -> [Rule; 6] {
         [
             Rule::adamw(),
+            Rule::transformers_adamw(),
             Rule::AdamW { beta1: 0.9, beta2: 0.99, eps: 1e-8, amsgrad: true },
             Rule::adam(),
             Rule::sgd(),

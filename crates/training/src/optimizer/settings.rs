@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::OptimizerError;
+use super::{
+    OptimizerError,
+    galore::{self, Galore},
+    update,
+};
 
 /// The update rule, in PyTorch's conventions.
 ///
@@ -25,6 +29,21 @@ pub enum Rule {
         /// Divides by the largest second moment so far (Reddi, Kale and Kumar 2018).
         #[serde(default)]
         amsgrad: bool,
+    },
+    /// The AdamW of early versions of `transformers`, on which GaLore builds. `eps` is added to the root of the second moment
+    /// before that is corrected for its bias; decay comes after the update:
+    /// `p -= lr wd p`.
+    #[serde(rename = "transformers-adamw")]
+    TransformersAdamW {
+        /// Decay of the first moment.
+        #[serde(default = "beta1")]
+        beta1: f64,
+        /// Decay of the second moment.
+        #[serde(default = "beta2")]
+        beta2: f64,
+        /// Added to the root of the uncorrected second moment; 1e-6 if left out, as there.
+        #[serde(default = "transformers_eps")]
+        eps: f64,
     },
     /// Adam (Kingma and Ba 2015); weight decay is an L2 penalty, added to the gradient.
     Adam {
@@ -64,10 +83,19 @@ fn eps() -> f64 {
     1e-8
 }
 
+fn transformers_eps() -> f64 {
+    1e-6
+}
+
 impl Rule {
     /// AdamW with PyTorch's defaults.
     pub fn adamw() -> Self {
         Self::AdamW { beta1: beta1(), beta2: beta2(), eps: eps(), amsgrad: false }
+    }
+
+    /// The AdamW of early `transformers` with its defaults.
+    pub fn transformers_adamw() -> Self {
+        Self::TransformersAdamW { beta1: beta1(), beta2: beta2(), eps: transformers_eps() }
     }
 
     /// Adam with PyTorch's defaults.
@@ -122,6 +150,9 @@ pub struct OptimizerSettings {
     /// The weight decay of parameters that are in no group of their own.
     #[serde(default)]
     pub weight_decay: f64,
+    /// Which matrices are updated in a few directions of their gradient only; unset means none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub galore: Option<Galore>,
     /// Parameters that are treated unlike the others. The first group that matches a parameter has it.
     #[serde(default)]
     pub groups: Vec<ParameterGroup>,
@@ -130,7 +161,7 @@ pub struct OptimizerSettings {
 impl Default for OptimizerSettings {
     /// AdamW without weight decay, as in the paper's language models.
     fn default() -> Self {
-        Self { rule: Rule::adamw(), weight_decay: 0.0, groups: Vec::new() }
+        Self { rule: Rule::adamw(), weight_decay: 0.0, galore: None, groups: Vec::new() }
     }
 }
 
@@ -145,11 +176,30 @@ impl OptimizerSettings {
 
     /// The patterns that match none of the names: a misspelled one, or one for a part that this model lacks.
     pub fn unmatched_patterns<'a>(&self, names: impl IntoIterator<Item = &'a str> + Clone) -> Vec<String> {
-        let patterns = self.groups.iter().flat_map(|group| &group.parameters);
+        let projected = self.galore.iter().flat_map(|galore| &galore.parameters);
+        let patterns = self.groups.iter().flat_map(|group| &group.parameters).chain(projected);
         patterns
             .filter(|pattern| !names.clone().into_iter().any(|name| matches_pattern(pattern, name)))
             .cloned()
             .collect()
+    }
+
+    /// How many numbers the optimizer keeps for a parameter of this name and these sizes.
+    pub fn state_elements(&self, name: &str, dims: &[usize]) -> usize {
+        self.state_shapes(name, dims).iter().map(|(_, shape)| shape.iter().product::<usize>()).sum()
+    }
+
+    /// The tensors that the optimizer keeps for a parameter, with their names and shapes.
+    pub(super) fn state_shapes(&self, name: &str, dims: &[usize]) -> Vec<(&'static str, Vec<usize>)> {
+        let slots = update::slots(self.rule).iter();
+        match (self.galore.as_ref().and_then(|galore| galore.projection(name, dims)), dims) {
+            (Some(projection), &[inputs, outputs]) => {
+                let moments = projection.moments([inputs, outputs]).to_vec();
+                let basis = (galore::BASIS, projection.basis([inputs, outputs]).to_vec());
+                slots.map(|slot| (*slot, moments.clone())).chain([basis]).collect()
+            }
+            _ => slots.map(|slot| (*slot, dims.to_vec())).collect(),
+        }
     }
 
     /// # Errors
@@ -165,7 +215,9 @@ impl OptimizerSettings {
             false => Err(OptimizerError::Setting { name, value, range: "a finite number of at least 0" }),
         };
         match self.rule {
-            Rule::AdamW { beta1, beta2, eps, .. } | Rule::Adam { beta1, beta2, eps } => {
+            Rule::AdamW { beta1, beta2, eps, .. }
+            | Rule::TransformersAdamW { beta1, beta2, eps }
+            | Rule::Adam { beta1, beta2, eps } => {
                 fraction("beta1", beta1)?;
                 fraction("beta2", beta2)?;
                 not_negative("eps", eps)?;
@@ -189,6 +241,12 @@ impl OptimizerSettings {
                 }
             }
         }
+        if let Some(galore) = &self.galore {
+            galore.validate()?;
+            if !matches!(self.rule, Rule::TransformersAdamW { .. }) {
+                return Err(OptimizerError::GaloreRule);
+            }
+        }
         not_negative("weight_decay", self.weight_decay)?;
         for group in &self.groups {
             not_negative("weight_decay of a group", group.weight_decay.unwrap_or(0.0))?;
@@ -198,8 +256,17 @@ impl OptimizerSettings {
     }
 }
 
+/// # Errors
+/// If the number is 0.
+pub(super) fn positive(name: &'static str, value: usize) -> Result<(), OptimizerError> {
+    match value {
+        0 => Err(OptimizerError::Setting { name, value: 0.0, range: "at least 1" }),
+        _ => Ok(()),
+    }
+}
+
 /// Whether `name` matches `pattern` as a whole, where `*` stands for any run of characters.
-fn matches_pattern(pattern: &str, name: &str) -> bool {
+pub(super) fn matches_pattern(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };
     let mut pieces = rest.split('*');
@@ -276,12 +343,19 @@ mod tests {
         assert_eq!(settings.groups, [ParameterGroup::without_decay(["*.bias"])]);
         let again: OptimizerSettings = toml::from_str(&toml::to_string(&settings).unwrap()).unwrap();
         assert_eq!(again, settings);
+        let text = "rule = { kind = \"transformers-adamw\" }\n[galore]\nparameters = [\"*attn*\"]\nrank = 8";
+        let settings: OptimizerSettings = toml::from_str(text).unwrap();
+        let galore = Some(Galore { parameters: vec!["*attn*".into()], rank: 8, refresh_every: 200, scale: 0.25 });
+        assert_eq!((settings.rule, &settings.galore), (Rule::transformers_adamw(), &galore));
+        let again: OptimizerSettings = toml::from_str(&toml::to_string(&settings).unwrap()).unwrap();
+        assert_eq!(again, settings);
         assert!(toml::from_str::<OptimizerSettings>("rule = { kind = \"adamw\", beta3 = 1 }").is_err());
     }
 
     #[test]
     fn numbers_out_of_range_are_named() {
         let rule = |rule| OptimizerSettings { rule, ..Default::default() };
+        let galore = |galore| OptimizerSettings { galore: Some(galore), ..rule(Rule::transformers_adamw()) };
         let group = |weight_decay, lr_factor| {
             let group = ParameterGroup { parameters: vec!["*".into()], weight_decay, lr_factor };
             OptimizerSettings { groups: vec![group], ..Default::default() }
@@ -290,6 +364,12 @@ mod tests {
             (rule(Rule::Adam { beta1: 1.0, beta2: 0.9, eps: 1e-8 }), "beta1"),
             (rule(Rule::Adam { beta1: 0.0, beta2: f64::NAN, eps: 1e-8 }), "beta2"),
             (rule(Rule::Adam { beta1: 0.0, beta2: 0.0, eps: -1.0 }), "eps"),
+            (rule(Rule::TransformersAdamW { beta1: 0.9, beta2: 0.9, eps: f64::NAN }), "eps"),
+            (galore(Galore { rank: 0, ..Galore::new(["*"], 1) }), "galore.rank"),
+            (galore(Galore { refresh_every: 0, ..Galore::new(["*"], 1) }), "galore.refresh_every"),
+            (galore(Galore { scale: f64::NAN, ..Galore::new(["*"], 1) }), "galore.scale"),
+            (galore(Galore { scale: 0.0, ..Galore::new(["*"], 1) }), "galore.scale"),
+            (OptimizerSettings { rule: Rule::adamw(), ..galore(Galore::new(["*"], 1)) }, "`transformers-adamw`"),
             (rule(Rule::Sgd { momentum: 0.0, dampening: 0.0, nesterov: true }), "momentum"),
             (rule(Rule::Sgd { momentum: 0.9, dampening: 0.1, nesterov: true }), "dampening"),
             (rule(Rule::AdamW { beta1: 0.0, beta2: 0.0, eps: f64::INFINITY, amsgrad: false }), "eps"),

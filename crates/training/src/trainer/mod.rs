@@ -191,6 +191,11 @@ where
         if let Some((first, second)) = parameters::shared_parameters(&parameters).into_iter().next() {
             return Err(OptimizerError::Shared { first, second }.into());
         }
+        if let Some(galore) = &settings.optimizer.galore
+            && !parameters.iter().any(|info| galore.projects(&info.name, &info.shape))
+        {
+            return Err(OptimizerError::NothingProjected { patterns: galore.parameters.clone() }.into());
+        }
         let unmatched = settings.optimizer.unmatched_patterns(parameters.iter().map(|info| info.name.as_str()));
         let warnings = unmatched.into_iter().map(|pattern| format!("no parameter matches the pattern `{pattern}`"));
         Ok(Self {

@@ -232,6 +232,10 @@ where
             named(timing::SECONDS, seconds),
             named(timing::TOKENS_PER_SECOND, tokens as f64 / seconds.max(1e-9)),
         ];
+        if let Some(cost) = self.optimizer.take_refresh_cost() {
+            values.push(named("galore_bases", cost.bases as f64));
+            values.push(named("galore_bases_seconds", cost.seconds));
+        }
         // Only known where the program has installed the allocator that counts.
         if memory::peak_bytes() > 0 {
             values.push(named("memory_bytes", memory::current_bytes() as f64));

@@ -226,7 +226,12 @@ fn any_optimizer() -> impl Strategy<Value = OptimizerSettings> {
         Just(Rule::Sgd { momentum: 0.9, dampening: 0.0, nesterov: true }),
     ];
     let groups = vec![ParameterGroup::without_decay(["*.bias"])];
-    rule.prop_map(move |rule| OptimizerSettings { rule, weight_decay: 0.01, groups: groups.clone() })
+    rule.prop_map(move |rule| OptimizerSettings {
+        rule,
+        weight_decay: 0.01,
+        groups: groups.clone(),
+        ..Default::default()
+    })
 }
 
 proptest! {
