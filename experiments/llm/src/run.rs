@@ -114,7 +114,11 @@ pub fn memory_estimate(settings: &Settings, arms: usize) -> MemoryEstimate {
     let activations = model.activation_bytes(data.micro_batch, data.context).saturating_mul(at_once);
     let mut estimate = MemoryEstimate::new();
     estimate.add(format!("weights of {arms} run(s)"), parameters.saturating_mul(arms));
-    estimate.add("AdamW's two moments", parameters.saturating_mul(2 * arms));
+    let (name, state) = match settings.training.optimizer.galore {
+        None => ("AdamW's two moments", parameters.saturating_mul(2)),
+        Some(_) => ("moments and bases of GaLore", settings.state_bytes()),
+    };
+    estimate.add(name, state.saturating_mul(arms));
     if evaluation > gradients.saturating_add(activations) {
         estimate.add(format!("evaluating {cores} x {evaluation_rows} x {} tokens", data.context), evaluation);
     } else {

@@ -113,6 +113,17 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// Bytes of what the optimizer keeps for the model's parameters, in `f32`; the connections' own scalars are left out.
+    pub fn state_bytes(&self) -> u64 {
+        let elements = |(name, dims): &(String, Vec<usize>)| {
+            u64::try_from(self.training.optimizer.state_elements(name, dims)).unwrap_or(u64::MAX)
+        };
+        let sum = self.model.parameter_shapes().iter().map(elements).fold(0, u64::saturating_add);
+        sum.saturating_mul(4)
+    }
+}
+
 impl RunSettings for Settings {
     fn seed(&self) -> u64 {
         self.seed

@@ -42,6 +42,12 @@ fn impossible_settings() {
     refused(path, &["--arms", "0:99"], 2, &["0:99", "12"]);
     refused(path, &["--tau", "0"], 2, &["tau = 0"]);
     refused(path, &["--lr=-1"], 2, &["lr"]);
+    refused(path, &["--rank", "8"], 2, &["--rank 8", "--optimizer galore"]);
+    refused(path, &["--optimizer", "galore", "--rank", "0"], 2, &["galore.rank is 0", "at least 1"]);
+    let galore = |set: &'static str| ["--optimizer", "galore", "--set", set];
+    refused(path, &galore("training.optimizer.galore.refresh_every=0"), 2, &["refresh_every", "at least 1"]);
+    refused(path, &galore("training.optimizer.galore.scale=nan"), 2, &["galore.scale", "above 0"]);
+    refused(path, &galore("training.optimizer.rule.kind=\"adamw\""), 2, &["`transformers-adamw`"]);
     refused(path, &["--steps", "0"], 2, &["steps"]);
     refused(path, &["--micro-batch", "3"], 2, &["micro_batch = 3", "batch = 8"]);
     refused(path, &["--seeds", "0"], 2, &["seeds"]);

@@ -29,6 +29,12 @@ fn a_killed_and_resumed_run_ends_with_the_same_bytes() {
 }
 
 #[test]
+fn a_killed_and_resumed_run_with_galore_ends_with_the_same_bytes() {
+    let galore = ["--optimizer", "galore", "--rank", "8", "--set", "training.optimizer.galore.refresh_every=7"];
+    println!("{:?}", killed_run(PROGRAM, &[SETTINGS, &galore].concat()));
+}
+
+#[test]
 fn a_killed_and_resumed_comparison_ends_with_the_same_logs() {
     let settings =
         ["--preset", "smoke", "--steps", "20", "--arms", "cascade,ancre,hyper-connections:2", "--seeds", "2"];

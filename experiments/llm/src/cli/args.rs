@@ -7,7 +7,7 @@ use datasets::text::{RowMode, TokenizerSpec};
 use experiment_cli::{CompareArgs, ExportOptions, RunOptions, TrainArgs};
 use training::device::DeviceChoice;
 
-use crate::presets::Preset;
+use crate::presets::{OptimizerChoice, Preset};
 
 /// LLaMA pre-training with and without ANCRe, on real text.
 ///
@@ -74,6 +74,12 @@ pub struct RunArgs {
     /// Named settings to begin from [default: cpu]
     #[arg(long, value_enum, conflicts_with = "resume")]
     pub preset: Option<Preset>,
+    /// The optimizer, with the learning rate that the preset has for it [default: adamw]
+    #[arg(long, value_enum, conflicts_with = "resume")]
+    pub optimizer: Option<OptimizerChoice>,
+    /// With GaLore: how many directions of each matrix are kept
+    #[arg(long)]
+    pub rank: Option<usize>,
     /// Tokens in a row
     #[arg(long)]
     pub context: Option<usize>,

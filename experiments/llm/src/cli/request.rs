@@ -1,6 +1,6 @@
 //! What the flags of a run mean as settings.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use experiment_cli::{RunFlags, RunOptions};
 use training::settings::Layers;
 
@@ -25,7 +25,7 @@ impl RunFlags for RunArgs {
     }
 
     fn preset_settings(&self) -> Settings {
-        self.preset().settings()
+        self.preset().settings_with(self.optimizer.unwrap_or_default())
     }
 
     fn micro_batch(settings: &Settings) -> usize {
@@ -38,6 +38,13 @@ impl RunFlags for RunArgs {
             if context > layers.settings().model.positions {
                 layers.set("--context", "model.positions", context)?;
             }
+        }
+        if let Some(rank) = self.rank {
+            ensure!(
+                layers.settings().training.optimizer.galore.is_some(),
+                "--rank {rank} is GaLore's: add --optimizer galore, or leave --rank out"
+            );
+            layers.set("--rank", "training.optimizer.galore.rank", rank)?;
         }
         let data = &self.data;
         layers.set_if("--data", "data.train", (!data.data.is_empty()).then_some(&data.data))?;

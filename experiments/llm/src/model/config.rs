@@ -170,6 +170,30 @@ impl LlamaConfig {
         saturate(tables * vocabulary * width + layers * layer + width)
     }
 
+    /// Names and shapes of the parameters that [`parameters`](Self::parameters) counts.
+    pub fn parameter_shapes(&self) -> Vec<(String, Vec<usize>)> {
+        let (vocabulary, width, inner) = (self.vocabulary, self.width, self.feed_forward);
+        let mut shapes = vec![
+            ("embed_tokens.weight".to_owned(), vec![vocabulary, width]),
+            ("norm.weight".to_owned(), vec![width]),
+            ("lm_head.weight".to_owned(), vec![width, vocabulary]),
+        ];
+        for layer in 0..self.layers {
+            let mut add = |part: &str, dims: &[usize]| {
+                shapes.push((format!("layers.{layer}.{part}.weight"), dims.to_vec()));
+            };
+            add("input_layernorm", &[width]);
+            add("post_attention_layernorm", &[width]);
+            for part in ["q_proj", "k_proj", "v_proj", "o_proj"] {
+                add(&format!("self_attn.{part}"), &[width, width]);
+            }
+            add("mlp.gate_proj", &[width, inner]);
+            add("mlp.up_proj", &[width, inner]);
+            add("mlp.down_proj", &[inner, width]);
+        }
+        shapes
+    }
+
     /// Bytes of activations that a training step of `rows` sequences of `length` tokens keeps, in `f32`: what each layer
     /// saves for its backward pass, the states (which the connections share with the layers), logits and their gradient.
     pub fn activation_bytes(&self, rows: usize, length: usize) -> u64 {
@@ -225,6 +249,20 @@ mod tests {
     fn the_paper_60m_model_has_58_million_parameters() {
         assert_eq!(config().parameters(), 58_073_600);
         assert_eq!(config().validate(), Ok(()));
+    }
+
+    #[test]
+    fn the_shapes_are_those_of_the_module() {
+        type B = burn::backend::Flex;
+        let config = LlamaConfig { vocabulary: 9, width: 8, feed_forward: 12, layers: 2, heads: 2, ..config() };
+        let model = crate::model::Llama::<B>::new(&config, 0, &Default::default()).unwrap();
+        let mut found: Vec<_> =
+            training::parameters::named_parameters(&model).into_iter().map(|info| (info.name, info.shape)).collect();
+        found.retain(|(name, _)| !name.starts_with("connections."));
+        let mut shapes = config.parameter_shapes();
+        found.sort();
+        shapes.sort();
+        assert_eq!(shapes, found);
     }
 
     #[test]
