@@ -120,6 +120,7 @@ impl Arm {
         match self {
             Self::Incoming(p) | Self::Outgoing(p) => *p != Constant,
             Self::Replacing(r) => *r != Replacement::Constant,
+            Self::Rival(kind) => kind.uses_tau(),
             _ => false,
         }
     }

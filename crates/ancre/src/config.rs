@@ -138,7 +138,7 @@ impl ConnectionsConfig {
         let Arm::Rival(kind) = &self.arm else { return Ok(None) };
         let Branches { per_block, width } = self.branches.ok_or_else(|| ConnectionsError::Closed(self.arm.clone()))?;
         let branches = self.depth.saturating_mul(per_block);
-        Ok(Some(RivalConfig { kind: kind.clone(), branches, per_block, width }))
+        Ok(Some(RivalConfig { kind: kind.clone(), branches, per_block, width, tau: self.tau }))
     }
 
     fn plan(&self) -> Result<Plan, ConnectionsError> {

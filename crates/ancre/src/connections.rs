@@ -98,6 +98,9 @@ impl<B: Backend> Connections<B> {
     /// [`ConnectionsError::Tau`] unless it is positive and its reciprocal fits `f32`.
     pub fn set_tau(&mut self, tau: f64) -> Result<(), ConnectionsError> {
         self.tau = check_tau(tau)?;
+        if let Some(rival) = &mut self.rival {
+            rival.set_tau(tau);
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ancre::rivals::{HyperNorm, Rival, RivalConfig, RivalKind};
+use ancre::rivals::{HyperNorm, ManifoldForm, Rival, RivalConfig, RivalKind};
 use burn::{
     backend::{Autodiff, Flex},
     module::{Module, ModuleMapper, ModuleVisitor, Param},
@@ -31,7 +31,7 @@ fn kind(method: &str, manifest: &Value, size: &str) -> RivalKind {
         "dwa_dil2_per2" => dense(2, 2),
         "hc_static_n2" | "hc_static_n4" => hyper(false),
         "hc_dynamic_n2" | "hc_dynamic_n4" => hyper(true),
-        "mhc_n2" | "mhc_n4" => RivalKind::ManifoldHyperConnections { streams },
+        "mhc_n2" | "mhc_n4" => RivalKind::ManifoldHyperConnections { streams, form: ManifoldForm::Package },
         "attnres_full" => attention(None, false),
         "attnres_full_finalquery" => attention(None, true),
         "attnres_block" => attention(of_size("attnres_block_count_setting"), false),
@@ -141,7 +141,7 @@ fn check(folder: &Path, manifest: &Value, method: &str, size: &str, prefix: &str
     };
     let weights = base.get("W");
     let (branches, width) = (weights.shape[0], weights.shape[1]);
-    let config = RivalConfig { kind: kind(method, manifest, size), branches, per_block: 1, width };
+    let config = RivalConfig { kind: kind(method, manifest, size), branches, per_block: 1, width, tau: 0.01 };
     let mut load = Load { file: &file, prefix: prefix.to_owned(), branches, dtype, path: Vec::new() };
     let rival: Rival<B> = config.init(&Default::default()).expect("a valid rival");
     if prefix == "init" {

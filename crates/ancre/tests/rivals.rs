@@ -1,13 +1,13 @@
 //! What rivals promise beyond their reference vectors: where they begin, how many parameters they have, and what they refuse.
 
-use ancre::rivals::{Rival, RivalConfig, RivalError, RivalKind};
+use ancre::rivals::{ManifoldForm, Rival, RivalConfig, RivalError, RivalKind};
 use burn::{
     backend::Flex,
     module::{Module, ModuleMapper, Param},
-    tensor::{Tensor, TensorData, activation::tanh},
+    tensor::{DType, Tensor, TensorData, activation::tanh},
 };
 
-const ALL: [&str; 19] = [
+const ALL: [&str; 22] = [
     "residual",
     "rezero",
     "layer-scale",
@@ -20,24 +20,28 @@ const ALL: [&str; 19] = [
     "hyper-connections:4",
     "hyper-connections-rms:2",
     "hyper-connections-static:2",
+    "manifold-hyper-connections:1",
     "manifold-hyper-connections:3",
+    "manifold-hyper-connections-package:3",
     "attention-residuals",
-    "attention-residuals:2",
-    "attention-residuals-query",
-    "attention-residuals-query:3",
+    "attention-residuals:3",
+    "attention-residuals-sum",
+    "attention-residuals-sum:2",
+    "ancre-branches",
     "open-attention-residuals",
     "open-attention-residuals:3",
 ];
 
 const BRANCHES: usize = 6;
 const WIDTH: usize = 8;
+const TAU: f64 = 0.5;
 
 fn rival(name: &str) -> Rival<Flex> {
     config(name).init(&Default::default()).unwrap()
 }
 
 fn config(name: &str) -> RivalConfig {
-    RivalConfig { kind: name.parse().unwrap(), branches: BRANCHES, per_block: 2, width: WIDTH }
+    RivalConfig { kind: name.parse().unwrap(), branches: BRANCHES, per_block: 2, width: WIDTH, tau: TAU }
 }
 
 fn input(rows: usize) -> Tensor<Flex, 2> {
@@ -94,6 +98,7 @@ fn those_that_begin_as_the_ordinary_network_give_its_output() {
         ("hyper-connections:4", 4.0),
         ("hyper-connections-rms:2", 2.0),
         ("hyper-connections-static:2", 2.0),
+        ("manifold-hyper-connections:4", 4.0),
     ] {
         let of_one: Vec<f32> = run(&rival(name), input(3)).iter().map(|x| x / streams).collect();
         assert_near(name, &of_one, &ordinary);
@@ -163,7 +168,8 @@ fn rivals_of_blocks_leave_the_branches_inside_alone() {
 /// The layer norm of the paper's form, in plain numbers: one stream, one branch.
 #[test]
 fn hyper_connections_of_the_paper_norm_by_mean_and_deviation() {
-    let config = RivalConfig { kind: "hyper-connections:1".parse().unwrap(), branches: 1, per_block: 1, width: 2 };
+    let config =
+        RivalConfig { kind: "hyper-connections:1".parse().unwrap(), branches: 1, per_block: 1, width: 2, tau: 0.01 };
     let mut rival: Rival<Flex> = config.init(&Default::default()).unwrap();
     struct Ones;
     impl ModuleMapper<Flex> for Ones {
@@ -194,11 +200,155 @@ fn hyper_connections_of_the_paper_norm_by_mean_and_deviation() {
     }
 }
 
+/// What `stirred` makes of the numbers that a parameter begins with.
+fn stir(start: &[f64]) -> Vec<f64> {
+    start.iter().enumerate().map(|(i, x)| x + 0.3 * (i as f64 * 1.3).cos()).collect()
+}
+
+fn branch_in_numbers(l: usize, x: &[f64]) -> Vec<f64> {
+    x.iter().map(|x| (x * (0.5 + 0.2 * l as f64) + 0.1).tanh()).collect()
+}
+
+fn rows_of(tensor: Tensor<Flex, 2>) -> Vec<Vec<f64>> {
+    tensor.into_data().iter::<f64>().collect::<Vec<_>>().chunks(WIDTH).map(<[f64]>::to_vec).collect()
+}
+
+fn softmax(logits: &[f64]) -> Vec<f64> {
+    let all: f64 = logits.iter().map(|x| x.exp()).sum();
+    logits.iter().map(|x| x.exp() / all).collect()
+}
+
+fn weighted(weights: &[f64], rows: &[Vec<f64>]) -> Vec<f64> {
+    (0..WIDTH).map(|c| weights.iter().zip(rows).map(|(w, row)| w * row[c]).sum()).collect()
+}
+
+/// The paper's form in plain numbers: equations 3 and 7 to 9 of arXiv 2512.24880, with `H~` by rows for new streams.
+#[test]
+fn manifold_hyper_connections_follow_the_paper() {
+    const N: usize = 3;
+    const LOGITS: usize = N * (N + 2);
+    let logit = |share: f64| (share / (1.0 - share)).ln();
+    let bias = (0..BRANCHES).flat_map(|l| {
+        let pre = (0..N).map(move |s| if s == l % N { logit(0.9) } else { logit(0.05) });
+        let residual = (0..N * N).map(|i| if i / N == i % N { 0.0 } else { -5.0 });
+        pre.chain([0.0; N]).chain(residual).collect::<Vec<_>>()
+    });
+    let bias = stir(&bias.collect::<Vec<_>>());
+    let (gates, phi) = (stir(&[0.01; 3 * BRANCHES]), stir(&vec![0.0; BRANCHES * N * WIDTH * LOGITS]));
+    let mut expected = Vec::new();
+    for row in rows_of(input(3)) {
+        let mut streams = vec![row; N];
+        for l in 0..BRANCHES {
+            let x = streams.concat();
+            let size = (x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64 + 1e-6).sqrt();
+            let logits: Vec<f64> = (0..LOGITS)
+                .map(|k| {
+                    let seen: f64 = (0..x.len()).map(|c| x[c] / size * phi[(l * x.len() + c) * LOGITS + k]).sum();
+                    let gate = [0, N, 2 * N].iter().rposition(|&from| k >= from).unwrap();
+                    gates[3 * l + gate] * seen + bias[l * LOGITS + k]
+                })
+                .collect();
+            let sigmoid = |x: &f64| 1.0 / (1.0 + (-x).exp());
+            let read: Vec<f64> = logits[..N].iter().map(sigmoid).collect();
+            let write: Vec<f64> = logits[N..2 * N].iter().map(|x| 2.0 * sigmoid(x)).collect();
+            let mut mix: Vec<f64> = logits[2 * N..].iter().map(|x| x.exp()).collect();
+            for _ in 0..20 {
+                for old in 0..N {
+                    let sum: f64 = (0..N).map(|new| mix[new * N + old]).sum();
+                    (0..N).for_each(|new| mix[new * N + old] /= sum);
+                }
+                for row in mix.chunks_mut(N) {
+                    let sum: f64 = row.iter().sum();
+                    row.iter_mut().for_each(|entry| *entry /= sum);
+                }
+            }
+            let output = branch_in_numbers(l, &weighted(&read, &streams));
+            let moved = (0..N).map(|new| {
+                let kept = weighted(&mix[new * N..][..N], &streams);
+                kept.iter().zip(&output).map(|(kept, output)| kept + write[new] * output).collect()
+            });
+            streams = moved.collect();
+        }
+        expected.extend(weighted(&[1.0; N], &streams).iter().map(|&x| x as f32));
+    }
+    let name = "manifold-hyper-connections:3";
+    for (actual, expected) in run(&stirred(name), input(3)).iter().zip(&expected) {
+        assert!((actual - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{name}: {actual} for {expected}");
+    }
+}
+
+/// `h_l = sum_i softmax_i(theta_l / tau) v_i` in plain numbers.
+#[test]
+fn ancre_over_branches_mixes_what_they_make() {
+    let theta = stir(&[0.0; BRANCHES * (BRANCHES + 3) / 2]);
+    let mut expected = Vec::new();
+    for row in rows_of(input(3)) {
+        let (mut made, mut first, mut h) = (vec![row.clone()], 0, row);
+        for l in 0..BRANCHES {
+            made.push(branch_in_numbers(l, &h));
+            let logits: Vec<f64> = theta[first..][..made.len()].iter().map(|theta| theta / TAU).collect();
+            h = weighted(&softmax(&logits), &made);
+            first += made.len();
+        }
+        expected.extend(h.iter().map(|&x| x as f32));
+    }
+    assert_near("ancre-branches", &run(&stirred("ancre-branches"), input(3)), &expected);
+
+    // From the start a mean, whatever the temperature.
+    let mut made = rows_of(input(1));
+    for l in 0..BRANCHES {
+        let mean = weighted(&vec![1.0 / made.len() as f64; made.len()], &made);
+        made.push(branch_in_numbers(l, &mean));
+    }
+    let mean = weighted(&vec![1.0 / made.len() as f64; made.len()], &made);
+    let mean: Vec<f32> = mean.iter().map(|&x| x as f32).collect();
+    assert_near("ancre-branches", &run(&rival("ancre-branches"), input(1)), &mean);
+}
+
+#[test]
+fn a_temperature_is_positive_where_it_is_used() {
+    let ancre = RivalConfig { tau: 0.0, ..config("ancre-branches") };
+    assert_eq!(ancre.validate(), Err(RivalError::Tau("0".to_owned())));
+    assert_eq!(RivalConfig { tau: 0.0, ..config("rezero") }.validate(), Ok(()));
+}
+
+/// A stream of few digits: coefficients and sums have more, so that all that is lost is what rounding the states loses.
+#[test]
+fn a_stream_in_bf16_is_summed_in_f32() {
+    for name in ALL {
+        let rival = stirred(name);
+        let halved = input(3).cast(DType::BF16);
+        let mut stream = rival.start(halved.clone());
+        let mut wide = rival.start(halved.cast(DType::F32));
+        for l in 0..BRANCHES {
+            let read = rival.enter(&mut stream);
+            assert_eq!(read.dtype(), DType::BF16, "{name}");
+            let reference = rival.enter(&mut wide);
+            let output = branch(l, reference).cast(DType::BF16);
+            rival.leave(&mut wide, output.clone().cast(DType::F32));
+            rival.leave(&mut stream, output);
+        }
+        let last = rival.finish(stream);
+        assert_eq!(last.dtype(), DType::BF16, "{name}");
+        let last: Vec<f32> = last.into_data().iter::<f32>().collect();
+        let wide: Vec<f32> = rival.finish(wide).into_data().iter::<f32>().collect();
+        // Half a unit in the last place of eight bits for every rounding of a state, relative to the largest.
+        let largest = wide.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
+        for (last, wide) in last.iter().zip(&wide) {
+            let tolerance = (BRANCHES + 2) as f32 * largest / 256.0;
+            assert!((last - wide).abs() <= tolerance, "{name}: {last} for {wide}");
+        }
+    }
+}
+
 #[test]
 fn sizes_that_fit_nothing_are_refused() {
     let refused = |name: &str, branches, width| {
         let kind: RivalKind = name.parse().unwrap();
-        RivalConfig { kind, branches, per_block: 1, width }.init::<Flex>(&Default::default()).map(drop).unwrap_err()
+        RivalConfig { kind, branches, per_block: 1, width, tau: 0.01 }
+            .init::<Flex>(&Default::default())
+            .map(drop)
+            .unwrap_err()
     };
     assert_eq!(refused("rezero", 0, 4), RivalError::Size { branches: 0, width: 4 });
     assert_eq!(refused("rezero", 4, 0), RivalError::Size { branches: 4, width: 0 });
@@ -207,11 +357,11 @@ fn sizes_that_fit_nothing_are_refused() {
     assert!(matches!(refused("hyper-connections:64", usize::MAX, usize::MAX), RivalError::Size { .. }));
     for kind in [
         RivalKind::DenseFormer { dilation: 0, period: 1 },
-        RivalKind::ManifoldHyperConnections { streams: 0 },
+        RivalKind::ManifoldHyperConnections { streams: 0, form: ManifoldForm::Paper },
         RivalKind::LayerScale { initial: f64::NAN },
         RivalKind::AttentionResiduals { blocks: Some(0), final_query: true },
     ] {
-        let config = RivalConfig { kind: kind.clone(), branches: 4, per_block: 2, width: 4 };
+        let config = RivalConfig { kind: kind.clone(), branches: 4, per_block: 2, width: 4, tau: 0.01 };
         assert_eq!(config.validate(), Err(RivalError::Number(kind)));
         let config = RivalConfig { kind: RivalKind::ReZero, per_block: 3, ..config };
         assert_eq!(config.validate(), Err(RivalError::PerBlock { branches: 4, per_block: 3 }));

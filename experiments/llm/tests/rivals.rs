@@ -11,7 +11,7 @@ use training::parameters::named_parameters;
 
 type B = Autodiff<Flex>;
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 14] = [
     "residual",
     "rezero",
     "layer-scale",
@@ -21,7 +21,10 @@ const ALL: [&str; 11] = [
     "hyper-connections:2",
     "hyper-connections-static:2",
     "manifold-hyper-connections:2",
+    "manifold-hyper-connections-package:2",
     "attention-residuals:3",
+    "attention-residuals-sum",
+    "ancre-branches",
     "open-attention-residuals:2",
 ];
 
@@ -57,7 +60,14 @@ fn what_begins_as_the_ordinary_network_gives_its_logits() {
     let cascade = logits(&model("cascade"));
     assert_eq!(logits(&model("residual")), cascade);
     // The sum of equal streams is normed before the head.
-    for arm in ["layer-scale:1", "x0-scalars", "dense-former", "hyper-connections:2", "hyper-connections-static:2"] {
+    for arm in [
+        "layer-scale:1",
+        "x0-scalars",
+        "dense-former",
+        "hyper-connections:2",
+        "hyper-connections-static:2",
+        "manifold-hyper-connections:2",
+    ] {
         for (ours, expected) in logits(&model(arm)).iter().zip(&cascade) {
             assert!((ours - expected).abs() < 1e-4, "{arm}: {ours} for {expected}");
         }

@@ -6,7 +6,10 @@ use burn::{
 };
 use fused_ops::FusedOps;
 
-use super::{Rules, State, columns, parameter, row, weighted};
+use super::{
+    Rules, State,
+    rows::{columns, parameter, root_mean_square, row, sum, weighted, widened},
+};
 
 /// Added to mean squares, as the package `attn-res` 0.1.0 has it.
 const EPS: f64 = 1e-6;
@@ -15,8 +18,9 @@ const EPS: f64 = 1e-6;
 /// outputs of the branches before it, each its own source, or, in the block form, summed over blocks of branches. From `q = 0`,
 /// which is a mean of the sources and no residual sum.
 ///
-/// What the network goes on with is the sum of all sources, as the package `attn-res` 0.1.0 has it, or their attention with one more
-/// query, which its comments ascribe to the paper. The state holds the sources; the last may be a sum that grows.
+/// What the network goes on with is the attention of one more query to all sources: "the final output layer aggregates all N block
+/// representations" in the paper, whose model has a query there. The package `attn-res` 0.1.0 takes their plain sum. The state holds
+/// the sources; the last may be a sum that grows.
 #[derive(Module, Debug)]
 pub struct AttentionResiduals<B: Backend> {
     /// `[branches, width]`, with one more row for a final query.
@@ -26,10 +30,11 @@ pub struct AttentionResiduals<B: Backend> {
     branches: usize,
 }
 
-/// `query . rms(source)` of every row, `[rows, 1]`. The graph keeps a handle to the source and columns, no normalised copy.
+/// `query . rms(source)` of every row, `[rows, 1]`, in the type of sums. The graph keeps a handle to the source and columns, no
+/// normalised copy.
 pub(super) fn score<B: Backend>(source: Tensor<B, 2>, query: Tensor<B, 2>) -> Tensor<B, 2> {
-    let size = source.clone().square().mean_dim(1).add_scalar(EPS).sqrt();
-    source.matmul(query.transpose()) / size
+    let source = widened(source);
+    source.clone().matmul(query.transpose()) / root_mean_square(source, EPS)
 }
 
 impl<B: Backend> AttentionResiduals<B> {
@@ -47,7 +52,7 @@ impl<B: Backend> AttentionResiduals<B> {
     }
 
     fn attend(&self, query: usize, sources: &[Tensor<B, 2>]) -> Tensor<B, 2> {
-        let query = row(&self.query, query, &sources[0]);
+        let query = row(&self.query, query, sources[0].dtype());
         let scores = sources.iter().map(|source| score(source.clone(), query.clone())).collect();
         weighted(columns(softmax(Tensor::cat(scores, 1), 1)), sources)
     }
@@ -70,6 +75,6 @@ impl<B: FusedOps> Rules<B> for AttentionResiduals<B> {
         if self.query.dims()[0] > self.branches {
             return self.attend(self.branches, &state.rows);
         }
-        state.rows.into_iter().reduce(|sum, source| sum + source).expect("the embeddings are there")
+        sum(state.rows)
     }
 }

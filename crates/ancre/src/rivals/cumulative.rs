@@ -6,7 +6,11 @@ use burn::{
 };
 use fused_ops::FusedOps;
 
-use super::{Rules, State, attention::score, columns, parameter, row, weighted};
+use super::{
+    Rules, State,
+    attention::score,
+    rows::{columns, parameter, row, weighted},
+};
 
 /// What the score of the newest state has more than the others at the start.
 const RECENCY: f32 = 3.0;
@@ -43,7 +47,7 @@ impl<B: FusedOps> Rules<B> for CumulativeAttention<B> {
 
     fn enter(&self, state: &mut State<B>) -> Tensor<B, 2> {
         let (branch, sources) = (state.branch, &state.rows);
-        let of = |parameter| row(parameter, branch, &sources[0]);
+        let of = |parameter| row(parameter, branch, sources[0].dtype());
         let query = of(&self.query) * of(&self.norm_weight);
         let mut scores: Vec<_> = sources.iter().map(|source| score(source.clone(), query.clone())).collect();
         if let Some(newest) = scores.last_mut() {

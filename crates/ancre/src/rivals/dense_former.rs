@@ -6,19 +6,20 @@ use burn::{
 };
 use fused_ops::{FusedOps, mix_at};
 
-use super::{Rules, State, parameter};
+use super::{Rules, State, rows::parameter};
 
 /// DenseFormer (arXiv 2402.02622): after block `l`, `sum_i alpha_{l,i} e_i` over the embeddings and the outputs `e_i` of the blocks
 /// so far, which is what the next block reads. Outputs are remembered as they leave their block, before they are weighted.
 ///
 /// With dilation `d` only every `d`-th of them takes part, counted back from the newest; with period `p` only every `p`-th block is
-/// followed by a sum. The state holds what the next block reads, then the `e_i`.
+/// followed by a sum. The state holds what the next block reads, then those `e_i` that a sum still takes.
 #[derive(Module, Debug)]
 pub struct DenseFormer<B: Backend> {
     /// The weights of all sums one after another, oldest first in each: 1 for the newest and else 0 at the start.
     pub alpha: Param<Tensor<B, 1>>,
     /// What is added to them: -1 for the newest, whose output is there already. `[weights]`.
     offset: Tensor<B, 1>,
+    blocks: usize,
     dilation: usize,
     period: usize,
     /// Branches in a block, whose shortcuts are the ordinary ones.
@@ -41,7 +42,15 @@ impl<B: Backend> DenseFormer<B> {
         let offset: Vec<f32> = newest.iter().map(|&one| -one).collect();
         let length = newest.len();
         let offset = Tensor::from_data(TensorData::new(offset, [length]), (device, DType::F32));
-        Self { alpha: parameter(newest, [length], device), offset, dilation, period, per_block }
+        Self { alpha: parameter(newest, [length], device), offset, blocks, dilation, period, per_block }
+    }
+
+    /// Which of the outputs before a block are taken after it or after a later one, oldest first.
+    fn remembered(&self, block: usize) -> impl Iterator<Item = usize> {
+        let taken = move |source: &usize| {
+            (block..self.blocks).any(|sum| sources(sum, self.dilation, self.period).any(|taken| taken == *source))
+        };
+        (0..=block).filter(taken)
     }
 
     /// Index of the first weight after a block.
@@ -52,7 +61,9 @@ impl<B: Backend> DenseFormer<B> {
 
 impl<B: FusedOps> Rules<B> for DenseFormer<B> {
     fn start(&self, input: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
-        vec![input.clone(), input]
+        // Of the embeddings, those that a sum takes.
+        let remembered = self.remembered(0).map(|_| input.clone());
+        std::iter::once(input.clone()).chain(remembered).collect()
     }
 
     fn enter(&self, state: &mut State<B>) -> Tensor<B, 2> {
@@ -66,12 +77,14 @@ impl<B: FusedOps> Rules<B> for DenseFormer<B> {
             return;
         }
         let block = state.branch / self.per_block;
-        state.rows.push(output.clone());
-        let taken = sources(block, self.dilation, self.period).map(|source| state.rows[1 + source].clone());
-        let taken: Vec<_> = taken.collect();
+        let mut outputs: Vec<_> = self.remembered(block).zip(state.rows.drain(1..)).collect();
+        outputs.push((block + 1, output.clone()));
+        let of = |source: usize| outputs.iter().find(|(of, _)| *of == source).map(|(_, output)| output.clone());
+        let taken: Vec<_> = sources(block, self.dilation, self.period).filter_map(of).collect();
         let alpha = self.alpha.val();
         let coefficients = alpha.clone() + self.offset.clone().cast(alpha.dtype());
         state.rows[0] = mix_at(coefficients, self.first(block), output, taken);
+        state.rows.extend(self.remembered(block + 1).filter_map(of));
     }
 
     fn finish(&self, mut state: State<B>) -> Tensor<B, 2> {
@@ -81,7 +94,34 @@ impl<B: FusedOps> Rules<B> for DenseFormer<B> {
 
 #[cfg(test)]
 mod tests {
+    use burn::backend::Flex;
+
     use super::*;
+
+    #[test]
+    fn outputs_that_no_sum_takes_are_dropped() {
+        let device = Default::default();
+        let kept = |dilation, period| {
+            let rules = DenseFormer::<Flex>::new(4, 1, dilation, period, &device);
+            let x = Tensor::ones([1, 2], &device);
+            let mut state = State { branch: 0, entered: false, rows: rules.start(x.clone()), held: Vec::new() };
+            let mut kept = vec![state.rows.len() - 1];
+            for branch in 0..4 {
+                state.branch = branch;
+                rules.leave(&mut state, x.clone());
+                kept.push(state.rows.len() - 1);
+            }
+            kept
+        };
+        assert_eq!(kept(1, 1), [1, 2, 3, 4, 0]);
+        // After blocks 1 and 3: e_0, e_1, e_2 and e_0 to e_4.
+        assert_eq!(kept(1, 2), [1, 2, 3, 4, 0]);
+        // After the third block e_1 and e_3, after the last e_0, e_2 and e_4.
+        assert_eq!(kept(2, 1), [1, 2, 3, 2, 0]);
+        // Sums after e_2 and e_4 take even ones alone.
+        assert_eq!(kept(2, 2), [1, 1, 2, 2, 0]);
+        assert_eq!(kept(4, 1), [1, 1, 1, 1, 0]);
+    }
 
     #[test]
     fn a_sum_takes_every_dilated_output_counted_from_the_newest() {

@@ -6,7 +6,11 @@ use burn::{
 };
 use fused_ops::FusedOps;
 
-use super::{Rules, State, columns, parameter, unit_rows, weighted};
+use super::{
+    Rules, State,
+    rows::{matrix, parameter, root_mean_square, row, widened},
+    streams::{self, Weights, one_hot_and_identity},
+};
 
 /// Added to the variances of layer norms.
 const LAYER_NORM_EPS: f64 = 1e-5;
@@ -28,7 +32,7 @@ pub enum HyperNorm {
 /// streams. `alpha` and `beta` are weights, to which the dynamic form adds small functions of the token.
 ///
 /// From `alpha_{s,0}` one-hot at stream `l mod n`, the rest the identity, and `beta = 1`: every stream is the ordinary one, and their
-/// sum `n` times that. The state holds the streams.
+/// sum `n` times that. The state holds the streams, side by side.
 #[derive(Module, Debug)]
 pub struct HyperConnections<B: Backend> {
     /// `[branches, n, n + 1]`.
@@ -56,44 +60,9 @@ pub struct TokenFunctions<B: Backend> {
     pub norm_gamma: Param<Tensor<B, 2>>,
 }
 
-/// One-hot at stream `l mod n` for what branch `l` reads, and the identity for the streams: `[branches, n, n + 1]`.
-pub(super) fn one_hot_and_identity<B: Backend>(branches: usize, n: usize, device: &B::Device) -> Param<Tensor<B, 3>> {
-    let entry = |branch: usize, s: usize, column: usize| match column {
-        0 => s == branch % n,
-        _ => s + 1 == column,
-    };
-    let entries = (0..branches).flat_map(|branch| {
-        (0..n).flat_map(move |s| (0..=n).map(move |column| f32::from(u8::from(entry(branch, s, column)))))
-    });
-    parameter(entries.collect(), [branches, n, n + 1], device)
-}
-
-/// Entry `branch` of `[branches, rows, columns]`, as `[rows, columns]` of the type of `like`.
-pub(super) fn matrix<B: Backend>(parameter: &Param<Tensor<B, 3>>, branch: usize, like: &Tensor<B, 2>) -> Tensor<B, 2> {
-    let [_, rows, columns] = parameter.dims();
-    parameter.val().slice([branch..branch + 1, 0..rows, 0..columns]).reshape([rows, columns]).cast(like.dtype())
-}
-
-/// Rows over their root mean square, with a gain of `1 + gamma`.
+/// Wide rows over their root mean square, with a gain of `1 + gamma`.
 pub(super) fn unit_rows_with_gain<B: Backend>(rows: Tensor<B, 2>, gamma: Tensor<B, 2>) -> Tensor<B, 2> {
-    unit_rows(rows, LEAST) * gamma.add_scalar(1.0)
-}
-
-/// Moves the streams on: `mixes[s]` is `[1 or rows, n]` with the weights of stream `s` in each new one.
-pub(super) fn move_on<B: Backend>(streams: &[Tensor<B, 2>], mixes: Vec<Tensor<B, 2>>) -> Vec<Tensor<B, 2>> {
-    let by_source: Vec<Vec<Tensor<B, 2>>> = mixes.into_iter().map(columns).collect();
-    (0..streams.len()).map(|t| weighted(by_source.iter().map(|mix| mix[t].clone()), streams)).collect()
-}
-
-/// Adds a branch's output to every stream; `betas[t]` is `[1 or rows, 1]`.
-pub(super) fn add<B: FusedOps>(state: &mut State<B>, output: &Tensor<B, 2>) {
-    for (stream, beta) in state.rows.iter_mut().zip(state.held.drain(..)) {
-        *stream = stream.clone() + output.clone() * beta;
-    }
-}
-
-pub(super) fn sum_of_streams<B: Backend>(state: State<B>) -> Tensor<B, 2> {
-    state.rows.into_iter().reduce(|sum, stream| sum + stream).expect("there is a stream")
+    rows.clone() / root_mean_square(rows, LEAST) * gamma.add_scalar(1.0)
 }
 
 impl<B: Backend> HyperConnections<B> {
@@ -119,46 +88,52 @@ impl<B: Backend> HyperConnections<B> {
             HyperNorm::Rms => unit_rows_with_gain(stream, gamma),
             HyperNorm::Layer => {
                 let centred = stream.clone() - stream.mean_dim(1);
-                unit_rows(centred, LAYER_NORM_EPS) * gamma.add_scalar(1.0)
+                centred.clone() / root_mean_square(centred, LAYER_NORM_EPS) * gamma.add_scalar(1.0)
             }
         }
+    }
+
+    fn streams(&self) -> usize {
+        self.static_beta.dims()[1]
     }
 }
 
 impl<B: FusedOps> Rules<B> for HyperConnections<B> {
     fn start(&self, input: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
-        vec![input; self.static_beta.dims()[1]]
+        streams::start(input, self.streams())
     }
 
     fn enter(&self, state: &mut State<B>) -> Tensor<B, 2> {
-        let (branch, n) = (state.branch, state.rows.len());
-        let like = state.rows[0].clone();
-        let alpha = matrix(&self.static_alpha, branch, &like);
-        let mut alphas: Vec<_> = (0..n).map(|s| alpha.clone().slice([s..s + 1, 0..n + 1])).collect();
-        let mut betas = columns(super::row(&self.static_beta, branch, &like));
+        let (branch, n, dtype) = (state.branch, self.streams(), streams::dtype(state));
+        let of = |parameter| row(parameter, branch, dtype);
+        let beta = of(&self.static_beta).reshape([n, 1]);
+        // Of every old stream (rows): in what is read, in each new stream, and of the output in it.
+        let mut weights = Tensor::cat(vec![matrix(&self.static_alpha, branch, dtype), beta], 1).unsqueeze();
         if let Some(dynamic) = &self.dynamic {
-            let of = |parameter| super::row(parameter, branch, &like);
-            let (alpha_fn, beta_fn) =
-                (matrix(&dynamic.dynamic_alpha_fn, branch, &like), matrix(&dynamic.dynamic_beta_fn, branch, &like));
-            for ((stream, alpha), beta) in state.rows.iter().zip(&mut alphas).zip(&mut betas) {
-                let seen = self.normalised(stream.clone(), of(&dynamic.norm_gamma));
-                let moved = seen.clone().matmul(alpha_fn.clone()).tanh() * of(&dynamic.dynamic_alpha_scale);
-                *alpha = alpha.clone() + moved;
-                *beta = beta.clone() + seen.matmul(beta_fn.clone()).tanh() * of(&dynamic.dynamic_beta_scale);
-            }
+            let [rows, all] = state.rows[0].dims();
+            let each = widened(state.rows[0].clone()).reshape([rows * n, all / n]);
+            let seen = self.normalised(each, of(&dynamic.norm_gamma));
+            let functions =
+                [&dynamic.dynamic_alpha_fn, &dynamic.dynamic_beta_fn].map(|function| matrix(function, branch, dtype));
+            let scales = vec![of(&dynamic.dynamic_alpha_scale).repeat_dim(1, n + 1), of(&dynamic.dynamic_beta_scale)];
+            let moved = seen.matmul(Tensor::cat(functions.to_vec(), 1)).tanh() * Tensor::cat(scales, 1);
+            weights = weights + moved.reshape([rows, n, n + 2]);
         }
-        let mut parts: Vec<Vec<_>> = alphas.iter().map(|alpha| alpha.clone().split(1, 1)).collect();
-        let input = weighted(parts.iter_mut().map(|columns| columns.remove(0)), &state.rows);
-        state.rows = move_on(&state.rows, parts.into_iter().map(|columns| Tensor::cat(columns, 1)).collect());
-        state.held = betas;
-        input
+        let tokens = weights.dims()[0];
+        let columns = |from: usize, to: usize| weights.clone().slice([0..tokens, 0..n, from..to]);
+        let weights = Weights {
+            read: columns(0, 1).swap_dims(1, 2),
+            keep: columns(1, n + 1).swap_dims(1, 2),
+            write: columns(n + 1, n + 2),
+        };
+        streams::read(state, weights)
     }
 
     fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {
-        add(state, &output);
+        streams::write(state, output);
     }
 
     fn finish(&self, state: State<B>) -> Tensor<B, 2> {
-        sum_of_streams(state)
+        streams::sum(state, self.streams())
     }
 }

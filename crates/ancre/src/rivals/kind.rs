@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::HyperNorm;
+use super::{HyperNorm, ManifoldForm};
 
 /// Which rival, as text such as `dense-former:2:1`; see the table of the [module](super).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,14 +48,18 @@ pub enum RivalKind {
     ManifoldHyperConnections {
         /// How many.
         streams: usize,
+        /// Whose form.
+        form: ManifoldForm,
     },
     /// A softmax over branch outputs.
     AttentionResiduals {
         /// How many blocks branches are summed in, a divisor of their number; `None` for each on its own.
         blocks: Option<usize>,
-        /// Whether what the network goes on with is an attention, too, instead of a sum.
+        /// Whether what the network goes on with is an attention, too, as in the paper, or else a sum.
         final_query: bool,
     },
+    /// ANCRe's softmax over branch outputs.
+    AncreBranches,
     /// A softmax over cumulative states.
     OpenAttentionResiduals {
         /// In how many blocks layers are remembered, each of `ceil(layers / blocks)` layers of two branches; `None` for every branch on
@@ -80,8 +84,8 @@ pub struct ParseRivalError {
 impl RivalKind {
     /// How rivals are written.
     pub const NOTATION: &'static str = "residual, rezero, layer-scale[:INIT], x0-scalars, layer-norm-scaling, \
-         dense-former[:DILATION:PERIOD], hyper-connections[-static|-rms][:STREAMS], manifold-hyper-connections[:STREAMS], \
-         attention-residuals[-query][:BLOCKS] or open-attention-residuals[:BLOCKS]";
+         dense-former[:DILATION:PERIOD], hyper-connections[-static|-rms][:STREAMS], \
+         manifold-hyper-connections[-package][:STREAMS], attention-residuals[-sum][:BLOCKS], ancre-branches or open-attention-residuals[:BLOCKS]";
 
     /// Whether a text is the name of a rival, whatever stands after the name.
     pub(crate) fn is_name(text: &str) -> bool {
@@ -91,6 +95,11 @@ impl RivalKind {
     /// Whether its numbers are those that a text can have.
     pub(super) fn is_valid(&self) -> bool {
         parse(&self.to_string()).is_some()
+    }
+
+    /// Whether the temperature of the softmax has an effect on it.
+    pub fn uses_tau(&self) -> bool {
+        matches!(self, Self::AncreBranches)
     }
 
     /// Whether it has parameters.
@@ -139,6 +148,8 @@ fn parse(text: &str) -> Option<RivalKind> {
         _ => None,
     };
     let hyper = |dynamic, norm| one(4).map(|streams| RivalKind::HyperConnections { streams, dynamic, norm });
+    let manifold = |form| one(4).map(|streams| RivalKind::ManifoldHyperConnections { streams, form });
+    let attention = |final_query| maybe().map(|blocks| RivalKind::AttentionResiduals { blocks, final_query });
     let plain = |kind| rest.is_empty().then_some(kind);
     match name {
         "residual" => plain(RivalKind::Residual),
@@ -163,11 +174,12 @@ fn parse(text: &str) -> Option<RivalKind> {
         "hyper-connections" => hyper(true, HyperNorm::Layer),
         "hyper-connections-rms" => hyper(true, HyperNorm::Rms),
         "hyper-connections-static" => hyper(false, HyperNorm::Layer),
-        "manifold-hyper-connections" => one(4).map(|streams| RivalKind::ManifoldHyperConnections { streams }),
-        "attention-residuals" => maybe().map(|blocks| RivalKind::AttentionResiduals { blocks, final_query: false }),
-        "attention-residuals-query" => {
-            maybe().map(|blocks| RivalKind::AttentionResiduals { blocks, final_query: true })
-        }
+        "manifold-hyper-connections" => manifold(ManifoldForm::Paper),
+        "manifold-hyper-connections-package" => manifold(ManifoldForm::Package),
+        // The second is its name of the time when the first was the sum.
+        "attention-residuals" | "attention-residuals-query" => attention(true),
+        "attention-residuals-sum" => attention(false),
+        "ancre-branches" => plain(RivalKind::AncreBranches),
         "open-attention-residuals" => maybe().map(|blocks| RivalKind::OpenAttentionResiduals { blocks }),
         _ => None,
     }
@@ -186,11 +198,17 @@ impl fmt::Display for RivalKind {
             Self::HyperConnections { streams, dynamic: false, .. } => format!("hyper-connections-static:{streams}"),
             Self::HyperConnections { streams, norm: HyperNorm::Layer, .. } => format!("hyper-connections:{streams}"),
             Self::HyperConnections { streams, norm: HyperNorm::Rms, .. } => format!("hyper-connections-rms:{streams}"),
-            Self::ManifoldHyperConnections { streams } => format!("manifold-hyper-connections:{streams}"),
-            Self::AttentionResiduals { blocks: b, final_query: false } => format!("attention-residuals{}", blocks(b)),
-            Self::AttentionResiduals { blocks: b, final_query: true } => {
-                format!("attention-residuals-query{}", blocks(b))
+            Self::ManifoldHyperConnections { streams, form: ManifoldForm::Paper } => {
+                format!("manifold-hyper-connections:{streams}")
             }
+            Self::ManifoldHyperConnections { streams, form: ManifoldForm::Package } => {
+                format!("manifold-hyper-connections-package:{streams}")
+            }
+            Self::AttentionResiduals { blocks: b, final_query: true } => format!("attention-residuals{}", blocks(b)),
+            Self::AttentionResiduals { blocks: b, final_query: false } => {
+                format!("attention-residuals-sum{}", blocks(b))
+            }
+            Self::AncreBranches => "ancre-branches".to_owned(),
             Self::OpenAttentionResiduals { blocks: b } => format!("open-attention-residuals{}", blocks(b)),
         })
     }
@@ -229,8 +247,11 @@ mod tests {
             ("hyper-connections-rms:2", "hyper-connections-rms:2"),
             ("hyper-connections-static:1", "hyper-connections-static:1"),
             ("manifold-hyper-connections", "manifold-hyper-connections:4"),
+            ("manifold-hyper-connections-package:2", "manifold-hyper-connections-package:2"),
             ("attention-residuals", "attention-residuals"),
-            ("attention-residuals-query:8", "attention-residuals-query:8"),
+            ("attention-residuals-sum:8", "attention-residuals-sum:8"),
+            ("attention-residuals-query:8", "attention-residuals:8"),
+            ("ancre-branches", "ancre-branches"),
             ("open-attention-residuals:2", "open-attention-residuals:2"),
         ] {
             let kind: RivalKind = text.parse().unwrap();

@@ -7,107 +7,108 @@ use burn::{
 use fused_ops::FusedOps;
 
 use super::{
-    Rules, State, columns,
-    hyper::{add, matrix, move_on, one_hot_and_identity, sum_of_streams, unit_rows_with_gain},
-    parameter, weighted,
+    Rules, State,
+    rows::{matrix, parameter, root_mean_square, row, widened},
+    sinkhorn::sinkhorn,
+    streams::{self, Weights},
 };
 
-/// Rounds of Sinkhorn's normalisation.
-pub(super) const ROUNDS: usize = 20;
+/// Added to the mean square of all streams together.
+const EPS: f64 = 1e-6;
+/// What the gates begin at, as the paper has it.
+const GATE: f32 = 0.01;
+/// What a branch reads of its own stream at the start.
+const OWN_SHARE: f32 = 0.9;
+/// Logits beside the diagonal of the matrix at the start.
+const BESIDE: f32 = -5.0;
 
-/// Manifold-constrained Hyper-Connections (arXiv 2512.24880): a branch reads `sum_s sigmoid(..) h_s`, its output enters the streams
-/// with `2 sigmoid(..)`, and the matrix between old and new streams is made doubly stochastic.
+/// Which form of the manifold-constrained Hyper-Connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ManifoldForm {
+    /// That of the paper.
+    #[default]
+    Paper,
+    /// That of the package `hyper-connections` 0.4.11.
+    Package,
+}
+
+/// Manifold-constrained Hyper-Connections (arXiv 2512.24880, equations 3 and 7 to 9). With `x` all `n` streams as one vector and
+/// `x' = x / rms(x)`, a branch reads `H_pre x` with `H_pre = sigmoid(a_pre x' phi_pre + b_pre)`, and the streams become
+/// `H_res x + H_post^T f_l(..)` with `H_post = 2 sigmoid(a_post x' phi_post + b_post)` and
+/// `H_res = Sinkhorn(exp(a_res mat(x' phi_res) + b_res))`: 20 rounds that divide columns (old streams) by their sums, then rows (new
+/// streams), as in equation 9. `phi` takes up the gain of the norm. All streams are the embeddings at first, and the network goes on
+/// with their sum, as in Hyper-Connections.
 ///
-/// The form is that of the package `hyper-connections` 0.4.11: streams are normalised one by one, and the logits begin as the
-/// weights of plain Hyper-Connections, so that the start is not the ordinary network. The state holds the streams.
+/// Of the start the paper gives the gates `a` = .01 alone, and implementations differ. Here `phi` = 0 and `b_post` = 0, so that
+/// `H_post` = 1; `H_pre` reads nine tenths of stream `l mod n` and shares the rest among the others, which tells the streams apart
+/// without random numbers (logit 8, all but all, of a single stream); and `b_res` is -5 beside the diagonal, nearly the identity. So
+/// every stream begins as the ordinary one, and their sum as `n` times that. The state holds the streams, side by side.
 #[derive(Module, Debug)]
 pub struct ManifoldHyperConnections<B: Backend> {
-    /// Logits, `[branches, n, n + 1]`.
-    pub static_alpha: Param<Tensor<B, 3>>,
-    /// Logits, `[branches, n]`.
-    pub static_beta: Param<Tensor<B, 2>>,
-    /// `[branches, width, n + 1]`, from 0.
-    pub dynamic_alpha_fn: Param<Tensor<B, 3>>,
-    /// `[branches, width, 1]`, from 0.
-    pub dynamic_beta_fn: Param<Tensor<B, 3>>,
-    /// Gate of what the token adds to the reading, `[branches, 1]`, from .01.
-    pub pre_branch_scale: Param<Tensor<B, 2>>,
-    /// The same for the matrix.
-    pub residual_scale: Param<Tensor<B, 2>>,
-    /// The same for the output.
-    pub h_post_scale: Param<Tensor<B, 2>>,
-    /// The gain of the norm less one, `[branches, width]`, from 0.
-    pub norm_gamma: Param<Tensor<B, 2>>,
+    /// `phi_pre`, `phi_post` and `phi_res` (by rows, which are new streams), `[branches, n * width, n (n + 2)]`, from 0.
+    pub phi: Param<Tensor<B, 3>>,
+    /// `a_pre`, `a_post` and `a_res`, `[branches, 3]`, from .01.
+    pub gates: Param<Tensor<B, 2>>,
+    /// `b_pre`, `b_post` and `b_res`, `[branches, n (n + 2)]`.
+    pub bias: Param<Tensor<B, 2>>,
+    streams: usize,
+}
+
+/// Number of parameters of one branch.
+pub(super) fn parameters(width: usize, n: usize) -> usize {
+    n * (n + 2) * (n * width + 1) + 3
 }
 
 impl<B: Backend> ManifoldHyperConnections<B> {
     pub(super) fn new(branches: usize, width: usize, n: usize, device: &B::Device) -> Self {
-        let gate = || parameter(vec![0.01; branches], [branches, 1], device);
+        let logit = |share: f32| (share / (1.0 - share)).ln();
+        let bias = |branch: usize| {
+            let pre = move |s: usize| match (n, s == branch % n) {
+                (1, _) => 8.0,
+                (_, true) => logit(OWN_SHARE),
+                (_, false) => logit((1.0 - OWN_SHARE) / (n - 1) as f32),
+            };
+            let residual = move |i: usize| if i / n == i % n { 0.0 } else { BESIDE };
+            (0..n).map(pre).chain((0..n).map(|_| 0.0)).chain((0..n * n).map(residual)).collect::<Vec<f32>>()
+        };
+        let logits = n * (n + 2);
         Self {
-            static_alpha: one_hot_and_identity(branches, n, device),
-            static_beta: parameter(vec![1.0; branches * n], [branches, n], device),
-            dynamic_alpha_fn: parameter(vec![0.0; branches * width * (n + 1)], [branches, width, n + 1], device),
-            dynamic_beta_fn: parameter(vec![0.0; branches * width], [branches, width, 1], device),
-            pre_branch_scale: gate(),
-            residual_scale: gate(),
-            h_post_scale: gate(),
-            norm_gamma: parameter(vec![0.0; branches * width], [branches, width], device),
+            phi: parameter(vec![0.0; branches * n * width * logits], [branches, n * width, logits], device),
+            gates: parameter(vec![GATE; 3 * branches], [branches, 3], device),
+            bias: parameter((0..branches).flat_map(bias).collect(), [branches, logits], device),
+            streams: n,
         }
     }
-}
-
-/// A doubly stochastic matrix for every token out of logits `[tokens, n, n]` (old streams, new streams): exponentials, whose columns
-/// and rows are divided by their sums in turn, rows last.
-fn sinkhorn<B: Backend>(logits: Tensor<B, 3>) -> Tensor<B, 3> {
-    let largest = logits.clone().detach().max_dim(2).max_dim(1);
-    let mut weights = (logits - largest).exp();
-    for _ in 0..ROUNDS {
-        weights = weights.clone() / weights.sum_dim(1);
-        weights = weights.clone() / weights.sum_dim(2);
-    }
-    weights
 }
 
 impl<B: FusedOps> Rules<B> for ManifoldHyperConnections<B> {
     fn start(&self, input: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
-        vec![input; self.static_beta.dims()[1]]
+        streams::start(input, self.streams)
     }
 
     fn enter(&self, state: &mut State<B>) -> Tensor<B, 2> {
-        let (branch, n) = (state.branch, state.rows.len());
-        let like = state.rows[0].clone();
-        let tokens = like.dims()[0];
-        let of = |parameter| super::row(parameter, branch, &like);
-        let (alpha, betas) = (matrix(&self.static_alpha, branch, &like), columns(of(&self.static_beta)));
-        let alpha_fn = matrix(&self.dynamic_alpha_fn, branch, &like);
-        let beta_fn = matrix(&self.dynamic_beta_fn, branch, &like);
-        let (mut reading, mut logits, mut writing) = (Vec::new(), Vec::new(), Vec::new());
-        for (s, (stream, beta)) in state.rows.iter().zip(betas).enumerate() {
-            let seen = unit_rows_with_gain(stream.clone(), of(&self.norm_gamma));
-            let moved = seen.clone().matmul(alpha_fn.clone());
-            let own = alpha.clone().slice([s..s + 1, 0..n + 1]);
-            let part = |rows: &Tensor<B, 2>, from: usize, to: usize| {
-                let count = rows.dims()[0];
-                rows.clone().slice([0..count, from..to])
-            };
-            reading.push(sigmoid(part(&own, 0, 1) + part(&moved, 0, 1) * of(&self.pre_branch_scale)));
-            let row = part(&own, 1, n + 1) + part(&moved, 1, n + 1) * of(&self.residual_scale);
-            logits.push(row.reshape([tokens, 1, n]));
-            let write = beta + seen.matmul(beta_fn.clone()) * of(&self.h_post_scale);
-            writing.push(sigmoid(write).mul_scalar(2.0));
-        }
-        let input = weighted(reading, &state.rows);
-        let mixes = sinkhorn(Tensor::cat(logits, 1)).split(1, 1).into_iter().map(|mix| mix.reshape([tokens, n]));
-        state.rows = move_on(&state.rows, mixes.collect());
-        state.held = writing;
-        input
+        let (branch, n, dtype) = (state.branch, self.streams, streams::dtype(state));
+        let x = widened(state.rows[0].clone());
+        let rows = x.dims()[0];
+        let gates = row(&self.gates, branch, dtype).split(1, 1).into_iter().zip([n, n, n * n]);
+        let gates = Tensor::cat(gates.map(|(gate, logits)| gate.repeat_dim(1, logits)).collect(), 1);
+        // The norm divides the few products instead of the many factors.
+        let seen = x.clone().matmul(matrix(&self.phi, branch, dtype)) / root_mean_square(x, EPS);
+        let logits = seen * gates + row(&self.bias, branch, dtype);
+        let columns = |from: usize, to: usize| logits.clone().slice([0..rows, from..to]);
+        let weights = Weights {
+            read: sigmoid(columns(0, n)).reshape([rows, 1, n]),
+            keep: sinkhorn(columns(2 * n, n * (n + 2)).reshape([rows, n, n])),
+            write: sigmoid(columns(n, 2 * n)).mul_scalar(2.0).reshape([rows, n, 1]),
+        };
+        streams::read(state, weights)
     }
 
     fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {
-        add(state, &output);
+        streams::write(state, output);
     }
 
     fn finish(&self, state: State<B>) -> Tensor<B, 2> {
-        sum_of_streams(state)
+        streams::sum(state, self.streams)
     }
 }

@@ -11,7 +11,7 @@
 //! let device = Default::default();
 //! let branches: Vec<Linear<Flex>> = (0..4).map(|_| LinearConfig::new(8, 8).init(&device)).collect();
 //! let kind: RivalKind = "attention-residuals".parse()?;
-//! let rival: Rival<Flex> = RivalConfig { kind, branches: branches.len(), per_block: 2, width: 8 }.init(&device)?;
+//! let rival: Rival<Flex> = RivalConfig { kind, branches: branches.len(), per_block: 2, width: 8, tau: 0.01 }.init(&device)?;
 //!
 //! let mut stream = rival.start(Tensor::<Flex, 2>::ones([3, 8], &device));
 //! for branch in &branches {
@@ -31,33 +31,46 @@
 //! | `layer-norm-scaling` | the ordinary stream, with the norms inside block `l` (from 1) over `sqrt(l)` ([`Rival::norm_scale`]) | Sun et al. 2025 |
 //! | `dense-former[:DILATION:PERIOD]` | the ordinary stream, and after blocks a free weighted sum of their outputs so far, from the newest alone | Pagliardini et al. 2024 |
 //! | `hyper-connections[-static][:STREAMS]` | streams that mix among each other, by weights or by functions of the token; `-rms` has the norm of the package `hyper-connections` 0.4.11 | Zhu et al. 2024 |
-//! | `manifold-hyper-connections[:STREAMS]` | the same with a doubly stochastic mix, in the form of that package | Xie et al. 2025 |
-//! | `attention-residuals[-query][:BLOCKS]` | a softmax over the outputs so far, of a learned query with each; the network goes on with their sum, or with one more query | Kimi Team 2026 |
+//! | `manifold-hyper-connections[:STREAMS]` | the same with a doubly stochastic mix, and functions of all streams together; `-package` has the form of that package, of one stream at a time | Xie et al. 2025 |
+//! | `attention-residuals[:BLOCKS]` | a softmax over the outputs so far, of a learned query with each; the network goes on with that of one more query; `-sum` with their sum, as the package `attn-res` 0.1.0 does | Kimi Team 2026 |
+//! | `ancre-branches` | a softmax over the outputs so far, of free logits over `tau`, uniform at first; the network goes on with one more | ANCRe's coefficients on branches |
 //! | `open-attention-residuals[:BLOCKS]` | the same over cumulative states, with a preference for the newest | package `open-attention-residuals` |
 //!
-//! Blocks have [`RivalConfig::per_block`] branches.
+//! Blocks have [`RivalConfig::per_block`] branches. Where a package and its paper differ, the bare name is the paper's form.
+//!
+//! Coefficients, and the sums, norms and softmaxes that lead to them, are in `f32` where the stream is in fewer digits (in `f64` where it
+//! is); results are rounded once to the type of the stream.
 
+mod ancre_branches;
 mod attention;
 mod cumulative;
 mod dense_former;
 mod hyper;
 mod kind;
 mod manifold;
+mod manifold_package;
+mod rows;
 mod scales;
+mod sinkhorn;
+mod streams;
 
 use burn::{
-    module::{Module, Param},
-    tensor::{DType, Tensor, TensorData, backend::Backend},
+    module::Module,
+    tensor::{Tensor, backend::Backend},
 };
 use fused_ops::FusedOps;
 use thiserror::Error;
 
+use crate::config::check_tau;
+
+pub use ancre_branches::AncreBranches;
 pub use attention::AttentionResiduals;
 pub use cumulative::CumulativeAttention;
 pub use dense_former::DenseFormer;
 pub use hyper::{HyperConnections, HyperNorm, TokenFunctions};
 pub use kind::{ParseRivalError, RivalKind};
-pub use manifold::ManifoldHyperConnections;
+pub use manifold::{ManifoldForm, ManifoldHyperConnections};
+pub use manifold_package::PackageManifoldConnections;
 pub use scales::{FirstStateScalars, LayerScale, ReZero};
 
 /// The parameters of a rival and how they are applied. Made by [`RivalConfig::init`].
@@ -82,7 +95,9 @@ enum Variant<B: Backend> {
     DenseFormer(DenseFormer<B>),
     Hyper(HyperConnections<B>),
     Manifold(ManifoldHyperConnections<B>),
+    ManifoldPackage(PackageManifoldConnections<B>),
     Attention(AttentionResiduals<B>),
+    AncreBranches(AncreBranches<B>),
     Cumulative(CumulativeAttention<B>),
     Plain(Plain),
 }
@@ -151,6 +166,8 @@ pub struct RivalConfig {
     pub per_block: usize,
     /// Width of the stream.
     pub width: usize,
+    /// Temperature of the softmax of [`RivalKind::AncreBranches`]; of no effect on the others.
+    pub tau: f64,
 }
 
 /// The largest number of branches and the largest width.
@@ -167,6 +184,9 @@ pub enum RivalError {
         /// Asked for.
         width: usize,
     },
+    /// The temperature is not a positive number.
+    #[error("tau = {0} is not a temperature: give a positive number that f32 can hold, such as 0.01")]
+    Tau(String),
     /// A number of the kind makes no sense.
     #[error("`{0}` has a number that is out of its range")]
     Number(RivalKind),
@@ -202,7 +222,7 @@ impl RivalConfig {
     /// # Errors
     /// For sizes and numbers out of range, and where blocks do not fit the number of branches.
     pub fn validate(&self) -> Result<(), RivalError> {
-        let Self { ref kind, branches, per_block, width } = *self;
+        let Self { ref kind, branches, per_block, width, tau } = *self;
         if !(1..=LARGEST_SIZE).contains(&branches) || !(1..=LARGEST_SIZE).contains(&width) {
             return Err(RivalError::Size { branches, width });
         }
@@ -211,6 +231,9 @@ impl RivalConfig {
         }
         if !kind.is_valid() {
             return Err(RivalError::Number(kind.clone()));
+        }
+        if kind.uses_tau() && check_tau(tau).is_err() {
+            return Err(RivalError::Tau(tau.to_string()));
         }
         match *kind {
             RivalKind::AttentionResiduals { blocks: Some(blocks), .. } if !branches.is_multiple_of(blocks) => {
@@ -232,7 +255,7 @@ impl RivalConfig {
     /// As [`validate`](Self::validate).
     pub fn init<B: Backend>(&self, device: &B::Device) -> Result<Rival<B>, RivalError> {
         self.validate()?;
-        let Self { ref kind, branches, per_block, width } = *self;
+        let Self { ref kind, branches, per_block, width, tau } = *self;
         let blocks_of_branches = branches / per_block;
         let connections = match *kind {
             RivalKind::Residual | RivalKind::LayerNormScaling => Variant::Plain(Plain {}),
@@ -247,12 +270,16 @@ impl RivalConfig {
             RivalKind::HyperConnections { streams, dynamic, norm } => {
                 Variant::Hyper(HyperConnections::new(branches, width, streams, dynamic.then_some(norm), device))
             }
-            RivalKind::ManifoldHyperConnections { streams } => {
+            RivalKind::ManifoldHyperConnections { streams, form: ManifoldForm::Paper } => {
                 Variant::Manifold(ManifoldHyperConnections::new(branches, width, streams, device))
+            }
+            RivalKind::ManifoldHyperConnections { streams, form: ManifoldForm::Package } => {
+                Variant::ManifoldPackage(PackageManifoldConnections::new(branches, width, streams, device))
             }
             RivalKind::AttentionResiduals { blocks, final_query } => {
                 Variant::Attention(AttentionResiduals::new(branches, width, blocks, final_query, device))
             }
+            RivalKind::AncreBranches => Variant::AncreBranches(AncreBranches::new(branches, tau, device)),
             RivalKind::OpenAttentionResiduals { blocks } => {
                 Variant::Cumulative(CumulativeAttention::new(branches, width, blocks, device))
             }
@@ -264,7 +291,7 @@ impl RivalConfig {
 impl RivalConfig {
     /// Number of parameters of a valid configuration, all of which training changes.
     pub fn parameters(&self) -> usize {
-        let Self { ref kind, branches, per_block, width } = *self;
+        let Self { ref kind, branches, per_block, width, .. } = *self;
         let blocks_of_branches = branches / per_block.max(1);
         match *kind {
             RivalKind::Residual | RivalKind::LayerNormScaling => 0,
@@ -278,8 +305,14 @@ impl RivalConfig {
                 // Weights; functions of the token, their two scales, and the gain of the norm.
                 branches * (n * (n + 2) + if dynamic { width * (n + 3) + 2 } else { 0 })
             }
-            RivalKind::ManifoldHyperConnections { streams: n } => branches * (n * (n + 2) + width * (n + 3) + 3),
+            RivalKind::ManifoldHyperConnections { streams, form: ManifoldForm::Paper } => {
+                branches * manifold::parameters(width, streams)
+            }
+            RivalKind::ManifoldHyperConnections { streams: n, form: ManifoldForm::Package } => {
+                branches * (n * (n + 2) + width * (n + 3) + 3)
+            }
             RivalKind::AttentionResiduals { final_query, .. } => (branches + usize::from(final_query)) * width,
+            RivalKind::AncreBranches => ancre_branches::first(branches + 1),
             RivalKind::OpenAttentionResiduals { .. } => branches * (2 * width + 1),
         }
     }
@@ -295,21 +328,32 @@ impl RivalConfig {
         match self.kind {
             RivalKind::Residual | RivalKind::LayerNormScaling => 0,
             RivalKind::ReZero | RivalKind::LayerScale { .. } | RivalKind::FirstStateScalars => 2 * branches * width,
-            RivalKind::DenseFormer { .. } => 2 * branches * width,
+            RivalKind::DenseFormer { .. } | RivalKind::AncreBranches => 2 * branches * width,
             RivalKind::HyperConnections { streams, dynamic, .. } => {
                 let n = streams as u64;
                 branches * n * width * (2 + if dynamic { NORMED } else { 0 })
             }
-            RivalKind::ManifoldHyperConnections { streams } => {
+            RivalKind::ManifoldHyperConnections { streams, form } => {
                 let n = streams as u64;
-                // Each half of a round of Sinkhorn's normalisation keeps a matrix and its sums.
-                branches * (n * width * (2 + NORMED) + 2 * manifold::ROUNDS as u64 * (2 * n * n + n))
+                // Streams together are normalised after their products.
+                let normed = if form == ManifoldForm::Paper { 2 } else { NORMED };
+                // Each half of a round of Sinkhorn's normalisation keeps exponentials and their sums.
+                branches * (n * width * (2 + normed) + 2 * sinkhorn::ROUNDS as u64 * (2 * n * n + n))
             }
             // Its input and its output or state; of every source a handle and some columns, half of the sources on average.
             RivalKind::AttentionResiduals { blocks, .. } | RivalKind::OpenAttentionResiduals { blocks } => {
                 let sources = blocks.map_or(branches, |blocks| blocks as u64) + 2;
                 branches * (2 * width + NORMED * sources.div_ceil(2))
             }
+        }
+    }
+}
+
+impl<B: Backend> Rival<B> {
+    /// Replaces the temperature of [`RivalKind::AncreBranches`], which the caller has checked.
+    pub(crate) fn set_tau(&mut self, tau: f64) {
+        if let Variant::AncreBranches(rules) = &mut self.connections {
+            rules.tau = tau;
         }
     }
 }
@@ -323,7 +367,9 @@ impl<B: FusedOps> Rival<B> {
             Variant::DenseFormer(rules) => rules,
             Variant::Hyper(rules) => rules,
             Variant::Manifold(rules) => rules,
+            Variant::ManifoldPackage(rules) => rules,
             Variant::Attention(rules) => rules,
+            Variant::AncreBranches(rules) => rules,
             Variant::Cumulative(rules) => rules,
             Variant::Plain(rules) => rules,
         }
@@ -397,36 +443,4 @@ fn as_rows<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, 2> {
     let width = tensor.dims()[D - 1];
     let rows = tensor.dims().iter().product::<usize>() / width.max(1);
     tensor.reshape([rows, width])
-}
-
-/// A parameter of constants.
-fn parameter<B: Backend, const D: usize>(
-    values: Vec<f32>,
-    dims: [usize; D],
-    device: &B::Device,
-) -> Param<Tensor<B, D>> {
-    Param::from_tensor(Tensor::from_data(TensorData::new(values, dims), (device, DType::F32)))
-}
-
-/// Entry `branch` of a parameter `[branches, columns]`, as a row `[1, columns]` of the type of `like`.
-fn row<B: Backend>(parameter: &Param<Tensor<B, 2>>, branch: usize, like: &Tensor<B, 2>) -> Tensor<B, 2> {
-    let columns = parameter.dims()[1];
-    parameter.val().slice([branch..branch + 1, 0..columns]).cast(like.dtype())
-}
-
-/// `sum_i weights[i] states[i]`, with weights `[1, 1]` or `[rows, 1]`.
-fn weighted<B: Backend>(weights: impl IntoIterator<Item = Tensor<B, 2>>, states: &[Tensor<B, 2>]) -> Tensor<B, 2> {
-    let parts = weights.into_iter().zip(states).map(|(weight, state)| state.clone() * weight);
-    parts.reduce(|sum, part| sum + part).expect("a stream holds at least one state")
-}
-
-/// Rows over their root mean square; `eps` is added to the mean square.
-fn unit_rows<B: Backend>(rows: Tensor<B, 2>, eps: f64) -> Tensor<B, 2> {
-    let size = rows.clone().square().mean_dim(1).add_scalar(eps).sqrt();
-    rows / size
-}
-
-/// The columns `[rows, 1]` of a matrix.
-fn columns<B: Backend>(matrix: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
-    matrix.split(1, 1)
 }

@@ -6,7 +6,10 @@ use burn::{
 };
 use fused_ops::FusedOps;
 
-use super::{Rules, State, parameter, row};
+use super::{
+    Rules, State,
+    rows::{add_scaled, columns, parameter, row, weighted},
+};
 
 /// ReZero (arXiv 2003.04887): `h + alpha_l f_l(h)`. The state is `h`.
 #[derive(Module, Debug)]
@@ -27,8 +30,8 @@ impl<B: FusedOps> Rules<B> for ReZero<B> {
     }
 
     fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {
-        let alpha = row(&self.alpha, state.branch, &output);
-        state.rows[0] = state.rows[0].clone() + output * alpha;
+        let alpha = row(&self.alpha, state.branch, output.dtype());
+        state.rows[0] = add_scaled(state.rows[0].clone(), output, alpha);
     }
 
     fn finish(&self, mut state: State<B>) -> Tensor<B, 2> {
@@ -55,8 +58,8 @@ impl<B: FusedOps> Rules<B> for LayerScale<B> {
     }
 
     fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {
-        let gamma = row(&self.gamma, state.branch, &output);
-        state.rows[0] = state.rows[0].clone() + output * gamma;
+        let gamma = row(&self.gamma, state.branch, output.dtype());
+        state.rows[0] = add_scaled(state.rows[0].clone(), output, gamma);
     }
 
     fn finish(&self, mut state: State<B>) -> Tensor<B, 2> {
@@ -86,8 +89,8 @@ impl<B: FusedOps> Rules<B> for FirstStateScalars<B> {
 
     fn enter(&self, state: &mut State<B>) -> Tensor<B, 2> {
         if state.branch.is_multiple_of(self.per_block) {
-            let scalars = super::columns(row(&self.scalars, state.branch / self.per_block, &state.rows[0]));
-            state.rows[0] = super::weighted(scalars, &state.rows);
+            let scalars = row(&self.scalars, state.branch / self.per_block, state.rows[0].dtype());
+            state.rows[0] = weighted(columns(scalars), &state.rows);
         }
         state.rows[0].clone()
     }
