@@ -2,9 +2,9 @@
 
 use ancre::rivals::{ManifoldForm, Rival, RivalConfig, RivalError, RivalKind};
 use burn::{
-    backend::Flex,
-    module::{Module, ModuleMapper, Param},
-    tensor::{DType, Tensor, TensorData, activation::tanh},
+    backend::{Autodiff, Flex},
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{DType, Tensor, TensorData, activation::tanh, backend::AutodiffBackend},
 };
 
 const ALL: [&str; 22] = [
@@ -310,6 +310,63 @@ fn a_temperature_is_positive_where_it_is_used() {
     let ancre = RivalConfig { tau: 0.0, ..config("ancre-branches") };
     assert_eq!(ancre.validate(), Err(RivalError::Tau("0".to_owned())));
     assert_eq!(RivalConfig { tau: 0.0, ..config("rezero") }.validate(), Ok(()));
+}
+
+/// The gradients of what has no reference vectors, against central differences in double precision: of the input and of every
+/// parameter, along one direction each.
+#[test]
+fn gradients_are_those_of_differences() {
+    type D = Autodiff<Flex>;
+    const STEP: f64 = 1e-5;
+    /// Moves every parameter, now in `f64`, by `along` times its direction; keeps the ids.
+    struct Move(f64);
+    impl ModuleMapper<D> for Move {
+        fn map_float<const R: usize>(&mut self, parameter: Param<Tensor<D, R>>) -> Param<Tensor<D, R>> {
+            let (id, tensor, _) = parameter.consume();
+            let moved = tensor.clone().cast(DType::F64) + direction(&tensor).mul_scalar(self.0);
+            Param::initialized(id, Tensor::from_inner(moved.inner()).require_grad())
+        }
+    }
+    fn direction<const R: usize>(like: &Tensor<D, R>) -> Tensor<D, R> {
+        let values = (0..like.shape().num_elements()).map(|i| (i as f64 * 0.9 + 0.4).sin()).collect();
+        Tensor::from_data(TensorData::new::<f64, _>(values, like.dims()), (&Default::default(), DType::F64))
+    }
+    struct Along<'a>(&'a <D as AutodiffBackend>::Gradients, f64);
+    impl ModuleVisitor<D> for Along<'_> {
+        fn visit_float<const R: usize>(&mut self, parameter: &Param<Tensor<D, R>>) {
+            let value = parameter.val();
+            let gradient = value.grad(self.0).expect("a gradient");
+            self.1 +=
+                (Tensor::<D, R>::from_inner(gradient) * direction(&value)).sum().into_data().iter::<f64>().sum::<f64>();
+        }
+    }
+    for name in ["manifold-hyper-connections:3", "ancre-branches", "x0-scalars", "hyper-connections:3"] {
+        let start: Rival<D> = config(name).init(&Default::default()).unwrap();
+        // Away from the start, where many gradients are 0.
+        let start = start.map(&mut Move(0.2));
+        let x = direction(&Tensor::<D, 2>::zeros([3, WIDTH], &Default::default())).mul_scalar(1.5);
+        let loss = |rival: &Rival<D>, x: Tensor<D, 2>| {
+            let mut stream = rival.start(x);
+            for l in 0..BRANCHES {
+                let read = rival.enter(&mut stream);
+                rival.leave(&mut stream, tanh(read.mul_scalar(0.5 + 0.2 * l as f64).add_scalar(0.1)));
+            }
+            rival.finish(stream).square().sum()
+        };
+        let number = |loss: Tensor<D, 1>| loss.into_data().iter::<f64>().sum::<f64>();
+        let [ahead, behind] = [STEP, -STEP].map(|step| {
+            let moved = x.clone() + direction(&x).mul_scalar(step);
+            number(loss(&start.clone().map(&mut Move(step)), moved))
+        });
+        let x = Tensor::<D, 2>::from_inner(x.inner()).require_grad();
+        let gradients = loss(&start, x.clone()).backward();
+        let mut along = Along(&gradients, 0.0);
+        start.visit(&mut along);
+        let of_x = Tensor::<D, 2>::from_inner(x.grad(&gradients).expect("a gradient"));
+        let expected = (ahead - behind) / (2.0 * STEP);
+        let actual = along.1 + number((of_x * direction(&x)).sum());
+        assert!((actual - expected).abs() <= 1e-6 * expected.abs().max(1.0), "{name}: {actual} for {expected}");
+    }
 }
 
 /// A stream of few digits: coefficients and sums have more, so that all that is lost is what rounding the states loses.
