@@ -44,7 +44,7 @@ impl<B: FusedOps> AncreBranches<B> {
         if l == 0 {
             return sources[0].clone();
         }
-        let theta = cast(self.theta.val().slice([first(l)..first(l + 1)]), wide(sources[0].dtype()));
+        let theta = cast(self.theta.val().slice(first(l)..first(l + 1)), wide(sources[0].dtype()));
         // As ANCRe's: the temperature is an f32, and its reciprocal is rounded before it multiplies.
         let shares = row_softmax(theta.mul_scalar(1.0 / self.tau as f32).reshape([1, l + 1])).reshape([l + 1]);
         mix_at(shares, 0, sources[0].zeros_like(), sources.to_vec())
