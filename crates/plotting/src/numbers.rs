@@ -3,6 +3,8 @@
 //! Signs are ASCII so that a number copied from a terminal can be pasted into a calculation. What is not finite is
 //! printed as `nan`, `inf` or `-inf`, never hidden.
 
+use statistics::{mean, sample_sd};
+
 /// `value` with `decimals` digits behind the point; never `-0.000`.
 ///
 /// ```
@@ -61,22 +63,6 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
     let unit = 10_f64.powi(-decimals);
     fixed((value / unit).round() * unit, 0)
-}
-
-/// Arithmetic mean; `NaN` of nothing.
-#[must_use]
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Standard deviation of a sample (divisor n - 1); `NaN` for fewer than two values.
-#[must_use]
-pub fn sample_sd(values: &[f64]) -> f64 {
-    if values.len() < 2 {
-        return f64::NAN;
-    }
-    let center = mean(values);
-    (values.iter().map(|v| (v - center).powi(2)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
 }
 
 /// Mean and sample standard deviation with `decimals` digits behind the point; the mean alone for one value, a dash for

@@ -15,12 +15,12 @@ use experiment_kit::{
     compare::{self, Comparison},
     report::{
         RunLogs, Runs,
-        statistics::paired_difference,
         table::{numbers, summary},
     },
 };
 use experiments_diffusion::{settings::Settings, task::metric};
 use plotting::{fixed, mean, signed, significant};
+use statistics::paired_difference;
 
 /// One arm at one learning rate and temperature: its final losses by seed.
 #[derive(Debug, Default)]

@@ -16,12 +16,12 @@ use experiment_kit::{
     compare::{self, Comparison},
     report::{
         Runs,
-        statistics::{first_reach, paired_difference},
         table::{numbers, summary},
     },
 };
 use experiments_resnet::classify::{Settings, metric};
 use plotting::{Table, mean, significant};
+use statistics::{curves::first_reach, paired_difference};
 
 /// Arm, learning rate, temperature (none for arms without one).
 type Key = (String, String, String);

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use connection_layout::Direction;
-use plotting::{Figure, LineChart, Saved, Series};
+use plotting::{LineChart, Saved};
 
+use super::save_with_data;
 use crate::network::{Scope, Softmax};
 use crate::theorems::learned::{Variant, WIDTH, history};
 
@@ -22,7 +23,7 @@ pub(super) fn coefficients(
     let variant = Variant::new(depth, WIDTH, softmax, 1.0)?;
     let points = history(&variant, seed, end);
     let scope_text = if scope == Scope::HiddenOnly { "hidden nodes only" } else { "the output included" };
-    let mut chart = LineChart::new(format!("What ANCRe learns in {depth} layers, {scope_text}"))
+    let chart = LineChart::new(format!("What ANCRe learns in {depth} layers, {scope_text}"))
         .subtitle(format!("width {WIDTH}, tau 0.01, Gaussian target, gradient flow, seed {seed}"))
         .x_label("time")
         .y_label("share p of each shortcut")
@@ -30,12 +31,13 @@ pub(super) fn coefficients(
         .y_range(-0.02, 1.02)
         .with_size(840, 460);
     let last = if scope == Scope::HiddenOnly { depth - 1 } else { depth };
+    let mut lines = Vec::new();
     // Node 1 has one source, and nothing to learn.
     for target in 2..=last {
         for source in 0..target {
             let line = points.iter().map(|(time, shares)| (*time, shares.get(source, target).unwrap_or(f64::NAN)));
-            chart = chart.series(Series::line(format!("{source}:{target}"), line));
+            lines.push((format!("{source}:{target}"), line.collect()));
         }
     }
-    chart.save(folder, name).map_err(Into::into)
+    save_with_data(chart, lines, folder, name)
 }

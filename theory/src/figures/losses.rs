@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use connection_layout::Layout;
-use plotting::{Figure, LineChart, Saved, Scale, Series};
+use plotting::{LineChart, Saved, Scale};
 use rayon::prelude::*;
 
+use super::save_with_data;
 use crate::flow::{FlowSettings, GradientFlow};
 use crate::network::Problem;
 use crate::{Draw, TargetLaw};
@@ -19,7 +20,7 @@ const INIT: f64 = 0.01;
 pub(super) fn three_layers(seed: u64, folder: &Path, name: &str) -> Result<Saved> {
     let layouts = Layout::all_hidden_only(3)?.map(|layout| (layout.to_string(), layout));
     let layouts = layouts.chain([("0:1+1:2+2:3 (cascade)".to_owned(), Layout::parse("cascade", 3)?)]).collect();
-    draw(seed, layouts, 30.0).save(folder, name).map_err(Into::into)
+    draw(seed, layouts, 30.0, folder, name)
 }
 
 /// The layouts of four layers that the text speaks of.
@@ -27,13 +28,13 @@ pub(super) fn four_layers(seed: u64, folder: &Path, name: &str) -> Result<Saved>
     let names =
         ["none", "0:1", "0:2", "0:3", "0:2+2:3", "0:1+1:3", "hidden-cascade", "cascade", "hidden-dense", "dense"];
     let layouts: Result<Vec<_>, _> = names.iter().map(|n| Layout::parse(n, 4).map(|l| ((*n).to_owned(), l))).collect();
-    draw(seed, layouts?, 30.0).save(folder, name).map_err(Into::into)
+    draw(seed, layouts?, 30.0, folder, name)
 }
 
-fn draw(seed: u64, layouts: Vec<(String, Layout)>, end: f64) -> LineChart {
+fn draw(seed: u64, layouts: Vec<(String, Layout)>, end: f64, folder: &Path, name: &str) -> Result<Saved> {
     let depth = layouts[0].1.depth();
-    let curves: Vec<_> = layouts.into_par_iter().map(|(name, layout)| (name, curve(seed, &layout, end))).collect();
-    let mut chart = LineChart::new(format!("Gradient flow of linear networks of {depth} layers"))
+    let curves = layouts.into_par_iter().map(|(name, layout)| (name, curve(seed, &layout, end))).collect();
+    let chart = LineChart::new(format!("Gradient flow of linear networks of {depth} layers"))
         .subtitle(format!("width {WIDTH}, target N(0, 1/{WIDTH}), weights N(0, {INIT}²), seed {seed}"))
         .x_label("time")
         .y_label("excess loss relative to that of zero weights")
@@ -41,10 +42,7 @@ fn draw(seed: u64, layouts: Vec<(String, Layout)>, end: f64) -> LineChart {
         .y_range(1e-10, 4.0)
         .x_range(0.0, end)
         .with_size(900, 520);
-    for (name, points) in curves {
-        chart = chart.series(Series::line(name, points));
-    }
-    chart
+    save_with_data(chart, curves, folder, name)
 }
 
 /// The relative loss along the flow; target and weights are the same for every layout of a depth.

@@ -7,8 +7,8 @@ mod rates;
 
 use std::path::Path;
 
-use anyhow::Result;
-use plotting::Saved;
+use anyhow::{Context, Result};
+use plotting::{Figure, LineChart, Saved, Series};
 
 use crate::network::Scope::{HiddenOnly, WithOutput};
 
@@ -41,3 +41,27 @@ pub const FIGURES: &[NamedFigure] = &[
         draw: |seed, folder| coefficients::coefficients(3, WithOutput, 0.12, seed, folder, "learned-3-layers-output"),
     },
 ];
+
+/// Adds named lines to a chart and saves it, with `NAME.csv` beside the pictures: `series,x,y`, so that the figure can be made
+/// again without computing.
+fn save_with_data(
+    mut chart: LineChart,
+    lines: Vec<(String, Vec<(f64, f64)>)>,
+    folder: &Path,
+    name: &str,
+) -> Result<Saved> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(["series", "x", "y"])?;
+    for (series, points) in &lines {
+        for (x, y) in points {
+            writer.write_record([series.as_str(), &x.to_string(), &y.to_string()])?;
+        }
+    }
+    for (series, points) in lines {
+        chart = chart.series(Series::line(series, points));
+    }
+    let saved = chart.save(folder, name)?;
+    let path = folder.join(format!("{name}.csv"));
+    std::fs::write(&path, writer.into_inner()?).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(saved)
+}

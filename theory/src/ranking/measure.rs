@@ -65,9 +65,7 @@ impl Spread {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
-        let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-        // Two infinities have no difference, so that the mean is taken of the sum.
-        Some(Self { median: if low == high { low } else { 0.5 * (low + high) }, min, max })
+        Some(Self { median: statistics::median(&sorted), min, max })
     }
 }
 

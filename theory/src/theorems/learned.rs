@@ -11,6 +11,7 @@ use std::fmt;
 
 use connection_layout::{Coefficients, Direction, Layout};
 use rayon::prelude::*;
+use statistics::median;
 use thiserror::Error;
 
 use crate::flow::{Ending, FlowSettings, GradientFlow, Trajectory};
@@ -288,11 +289,6 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    let n = sorted.len();
-    if n == 0 { f64::NAN } else { 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]) }
 }
 
 /// `smallest-largest` in three digits.

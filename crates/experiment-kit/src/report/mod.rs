@@ -7,7 +7,6 @@ mod figures;
 mod files;
 mod page;
 mod runs;
-pub mod statistics;
 pub mod table;
 
 pub use figures::{Drawn, connections_map, has_coefficients, with_arms};

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use statistics::curves;
 use training::{
     metrics::{Record, read_metrics, series, speed},
     run_directory::RunPaths,
 };
 
-use super::statistics;
 use crate::{
     RunSettings,
     compare::{Comparison, run_path},
@@ -73,7 +73,7 @@ impl RunLogs {
     /// A metric at a share of the steps, between evaluations by a straight line; of a run that diverged there is nothing
     /// to show.
     pub fn at(&self, metric: &str, share: f64) -> f64 {
-        if self.has_diverged() { f64::NAN } else { statistics::at_share(&self.curve(metric), share) }
+        if self.has_diverged() { f64::NAN } else { curves::at_share(&self.curve(metric), share) }
     }
 
     /// Whether the run ended early, with a loss or gradient that was not finite.
@@ -143,7 +143,7 @@ impl Runs {
         if baseline.arm == run.arm {
             return run.curve(metric).last().map(|&(step, _)| step);
         }
-        statistics::first_reach(&run.curve(metric), baseline.at(metric, 1.0))
+        curves::first_reach(&run.curve(metric), baseline.at(metric, 1.0))
     }
 
     /// Median step time relative to the baseline of the same seed.

@@ -1,8 +1,9 @@
 //! Tables of arms: cells over seeds, and the table of costs.
 
 use plotting::{Align, Table, fixed, mean, mean_sd, signed, significant};
+use statistics::paired_difference;
 
-use super::{RunLogs, Runs, statistics::paired_difference};
+use super::{RunLogs, Runs};
 
 /// A table whose first column is text and whose others are numbers.
 pub fn numbers<const N: usize>(columns: [&str; N], units: [&str; N]) -> Table {

@@ -7,13 +7,13 @@ use experiment_kit::{
     compare::Comparison,
     report::{
         self as kit_report, Drawn, Page, RunLogs, Runs, Written, connections_map, seeds,
-        statistics::first_reach,
         table::{cost, difference, numbers, over_seeds, summary},
         with_arms,
     },
 };
 use plotting::{LineChart, Scale, Table, fixed, mean};
 use serde::Serialize;
+use statistics::curves::first_reach;
 use training::run_directory::RunPaths;
 
 use super::{Settings, metric};

@@ -2,10 +2,11 @@
 
 use connection_layout::{Direction, NamedLayout};
 use rayon::prelude::*;
+use statistics::median;
 
 use super::{
-    Row, Run, SETTLED, UNTIL_TIME, Variant, WIDTH, best_single_shortcut, fixed_time, median, range,
-    rescaling_deviation, sorted, variant,
+    Row, Run, SETTLED, UNTIL_TIME, Variant, WIDTH, best_single_shortcut, fixed_time, range, rescaling_deviation,
+    sorted, variant,
 };
 use crate::flow::Optimizer;
 use crate::network::Scope;
