@@ -17,7 +17,7 @@ use std::ops::{Add, AddAssign, Sub};
 use crate::{
     ConnectionsConfig, ConnectionsError,
     plan::{Plan, Row},
-    rivals::{HyperNorm, RivalConfig, RivalKind},
+    rivals::{HyperNorm, ManifoldForm, RivalConfig, RivalKind},
 };
 
 /// Bytes of a number.
@@ -210,10 +210,14 @@ impl RivalConfig {
                 }
                 open = n - 1;
             }
-            RivalKind::ManifoldHyperConnections { streams } => {
+            RivalKind::ManifoldHyperConnections { streams, form } => {
                 let n = streams as u64;
                 tally.streams(branches, n, d, true);
-                tally.token_functions(branches * n, n, d, [4, 10]);
+                match form {
+                    ManifoldForm::Package => tally.token_functions(branches * n, n, d, [4, 10]),
+                    // One product of all streams together with `n (n + 2)` vectors.
+                    ManifoldForm::Paper => tally.products(branches, n * (n + 2), n * d, [4, 10]),
+                }
                 // Gate and static weight; a sigmoid (four operations) for what is read and written, and a factor.
                 tally.add(branches * n * (n + 2), [work(2, 0), work(4, 0)]);
                 tally.add(branches * n, [work(9, 0), work(7, 0)]);
@@ -237,6 +241,19 @@ impl RivalConfig {
                     false => tally.add(1, [work((all - 1) * d, (all + 1) * d), READER.on(all * d)]),
                 }
                 // Each source is read once without an addition.
+                tally.first_readers(all, d);
+                open = all - 1;
+            }
+            RivalKind::AncreBranches => {
+                for mixed in 1..=branches {
+                    tally.add(1, weighted_sum(mixed, d, false));
+                    tally.less_shortcut(d);
+                }
+                let all = branches + 1;
+                tally.add(1, weighted_sum(all, d, false));
+                // What branch `b` makes is read by all later mixes; its first reader adds nothing.
+                let readers = (1..=branches).sum::<u64>() + all;
+                tally.add(readers, [Work::default(), READER.on(d)]);
                 tally.first_readers(all, d);
                 open = all - 1;
             }
@@ -307,10 +324,15 @@ impl Tally {
     }
 
     /// `n + 2` products of a normalised stream with learned vectors, for each of `count` streams.
-    fn token_functions(&mut self, count: u64, n: u64, d: u64, [norm, norm_backward]: [u64; 2]) {
-        let products = 2 * (n + 2) * d;
-        let forward = work(norm * d + products, d + (n + 2));
-        let backward = work(norm_backward * d + 2 * products, 2 * d + (n + 2)) + READER.on(d);
+    fn token_functions(&mut self, count: u64, n: u64, d: u64, norm: [u64; 2]) {
+        self.products(count, n + 2, d, norm);
+    }
+
+    /// So many products of a normalised row of width `d` with learned vectors, for each of `count` rows.
+    fn products(&mut self, count: u64, vectors: u64, d: u64, [norm, norm_backward]: [u64; 2]) {
+        let products = 2 * vectors * d;
+        let forward = work(norm * d + products, d + vectors);
+        let backward = work(norm_backward * d + 2 * products, 2 * d + vectors) + READER.on(d);
         self.add(count, [forward, backward]);
     }
 
