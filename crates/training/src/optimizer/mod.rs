@@ -405,6 +405,46 @@ mod tests {
     }
 
     #[test]
+    fn galore_keeps_moments_and_a_basis_of_its_rank() {
+        let galore = Some(Galore { refresh_every: 2, ..Galore::new(["weight"], 1) });
+        let settings = OptimizerSettings { rule: Rule::transformers_adamw(), galore, ..Default::default() };
+        let mut first = Optimizer::<A>::new(settings.clone()).unwrap();
+        let mut model = linear();
+        let mut computed = Vec::new();
+        for step in 0..3 {
+            let gradients = gradients(&model, step as f32);
+            model = first.step(model, gradients, 0.01);
+            computed.push(first.take_refresh_cost().map(|cost| cost.bases));
+        }
+        assert_eq!(computed, [Some(1), None, Some(1)]);
+        let shapes: Vec<_> = first.export().unwrap().into_iter().map(|t| (t.name, t.data.shape.to_vec())).collect();
+        let expected = [
+            ("step/bias", vec![1]),
+            ("first_moment/bias", vec![2]),
+            ("second_moment/bias", vec![2]),
+            ("step/weight", vec![1]),
+            ("first_moment/weight", vec![3, 1]),
+            ("second_moment/weight", vec![3, 1]),
+            ("basis/weight", vec![1, 2]),
+        ];
+        assert_eq!(shapes, expected.map(|(name, shape)| (name.to_owned(), shape)));
+        assert_eq!(first.state_bytes(), 4 * (2 + 2 + 3 + 3 + 2));
+        let planned = settings.state_elements("weight", &[3, 2]) + settings.state_elements("bias", &[2]);
+        assert_eq!(first.state_bytes(), 4 * planned);
+
+        let mut second = Optimizer::<A>::new(settings.clone()).unwrap();
+        second.import(&model, first.export().unwrap()).unwrap();
+        let other = parameters::import(linear(), parameters::export(&model)).unwrap();
+        let (a, b) = (gradients(&model, 5.0), gradients(&other, 5.0));
+        let (model, other) = (first.step(model, a, 0.01), second.step(other, b, 0.01));
+        assert_eq!(parameters::export(&other), parameters::export(&model));
+
+        let without = OptimizerSettings { galore: None, ..settings };
+        let message = Optimizer::<A>::new(without).unwrap().import(&model, first.export().unwrap()).unwrap_err();
+        assert!(message.to_string().contains("basis/weight belongs to nothing here"), "{message}");
+    }
+
+    #[test]
     fn state_that_does_not_fit_is_refused_with_every_reason() {
         let mut model = linear();
         let mut trained = optimizer(Rule::adamw());

@@ -17,7 +17,7 @@ use super::*;
 use crate::{
     gradients,
     metrics::{RecordKind, read_metrics},
-    optimizer::{OptimizerSettings, ParameterGroup, Rule},
+    optimizer::{Galore, OptimizerSettings, ParameterGroup, Rule},
     parameters::{NamedTensor, export},
     run_directory::{Environment, NewRun},
     schedule::Schedule,
@@ -218,20 +218,18 @@ fn a_run_learns_and_logs() {
 }
 
 fn any_optimizer() -> impl Strategy<Value = OptimizerSettings> {
+    let galore = Galore { refresh_every: 3, ..Galore::new(["layers.*.weight"], 2) };
     let rule = prop_oneof![
-        Just(Rule::adamw()),
-        Just(Rule::AdamW { beta1: 0.8, beta2: 0.9, eps: 1e-6, amsgrad: true }),
-        Just(Rule::adam()),
-        Just(Rule::sgd()),
-        Just(Rule::Sgd { momentum: 0.9, dampening: 0.0, nesterov: true }),
+        Just((Rule::adamw(), None)),
+        Just((Rule::AdamW { beta1: 0.8, beta2: 0.9, eps: 1e-6, amsgrad: true }, None)),
+        Just((Rule::transformers_adamw(), None)),
+        Just((Rule::transformers_adamw(), Some(galore))),
+        Just((Rule::adam(), None)),
+        Just((Rule::sgd(), None)),
+        Just((Rule::Sgd { momentum: 0.9, dampening: 0.0, nesterov: true }, None)),
     ];
     let groups = vec![ParameterGroup::without_decay(["*.bias"])];
-    rule.prop_map(move |rule| OptimizerSettings {
-        rule,
-        weight_decay: 0.01,
-        groups: groups.clone(),
-        ..Default::default()
-    })
+    rule.prop_map(move |(rule, galore)| OptimizerSettings { rule, weight_decay: 0.01, galore, groups: groups.clone() })
 }
 
 proptest! {
@@ -556,6 +554,18 @@ fn cloned_parameters_are_refused_and_patterns_without_effect_are_named() {
     let settings = TrainSettings { optimizer, ..settings(3) };
     let trainer = start(&folder.path().join("b"), &settings, Network::new(1, false), Product::new(&[12]));
     assert_eq!(trainer.warnings(), ["no parameter matches the pattern `*.theta`"]);
+}
+
+#[test]
+fn galore_that_finds_no_matrix_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let galore = Some(Galore::new(["*.bias", "attention"], 2));
+    let optimizer = OptimizerSettings { rule: Rule::transformers_adamw(), galore, ..Default::default() };
+    let settings = TrainSettings { optimizer, ..settings(3) };
+    let directory = directory(&folder.path().join("a"));
+    let model = Network::<B>::new(1, false);
+    let error = Trainer::start(directory, &settings, &settings, model, Product::new(&[12])).unwrap_err().to_string();
+    assert!(error.contains("*.bias, attention") && error.contains("galore.parameters"), "{error}");
 }
 
 #[test]
