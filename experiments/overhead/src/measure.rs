@@ -54,6 +54,8 @@ pub struct Seen {
     pub baseline: Vec<Sample>,
     /// Bytes of weights and moments.
     pub resident: usize,
+    /// Bytes at the peak of a step beyond them.
+    pub transient: usize,
 }
 
 /// What was seen of a shape.
@@ -128,8 +130,8 @@ fn rounds(
     steps: &mut usize,
 ) -> Result<Vec<Seen>> {
     let shape = request.shape;
-    let bar = progress.task(&format!("{shape}: warming up"), arms.len() * (WARM_UP + 1));
-    let mut trainings: Vec<Box<dyn Training>> = Vec::new();
+    let bar = progress.task(&format!("{shape}: warming up"), arms.len() * (WARM_UP + 2));
+    let (mut trainings, mut transient): (Vec<Box<dyn Training>>, _) = (Vec::new(), Vec::new());
     for (arm, _) in &arms {
         let mut training = workload::training(shape, arm, request.size).with_context(|| format!("{shape}, {arm}"))?;
         bar.advance(1);
@@ -137,6 +139,8 @@ fn rounds(
             training.step().with_context(|| format!("{shape}, {arm}"))?;
             bar.advance(1);
         }
+        transient.push(training.peak().with_context(|| format!("{shape}, {arm}"))?);
+        bar.advance(1);
         trainings.push(training);
     }
     if *steps == 0 {
@@ -174,13 +178,14 @@ fn rounds(
     }
     bar.finish();
     let baseline = samples[0].clone();
-    let all = arms.into_iter().zip(samples).zip(&trainings);
-    let seen = all.map(|(((arm, plan), samples), training)| Seen {
+    let all = arms.into_iter().zip(samples).zip(trainings.iter().zip(transient));
+    let seen = all.map(|(((arm, plan), samples), (training, transient))| Seen {
         arm,
         plan,
         samples,
         baseline: baseline.clone(),
         resident: training.resident_bytes(),
+        transient,
     });
     Ok(seen.collect())
 }
@@ -189,7 +194,7 @@ fn rounds(
 fn sample(training: &mut dyn Training, steps: usize) -> Result<Sample> {
     let made: Vec<Sample> = (0..steps.max(1)).map(|_| training.step()).collect::<Result<_>>()?;
     let of = |value: fn(&Sample) -> f64| median(&made.iter().map(value).collect::<Vec<_>>());
-    Ok(Sample { gradient: of(|s| s.gradient), step: of(|s| s.step), transient: of(|s| s.transient as f64) as usize })
+    Ok(Sample { gradient: of(|s| s.gradient), step: of(|s| s.step) })
 }
 
 /// The arms without those that stand twice.

@@ -25,8 +25,8 @@ pub struct Record {
 
 const METHOD: &str = "Arms make training steps in turn in one process, in an order that is shuffled anew in each round. A time \
      ratio is the median over rounds of an arm's time over the cascade's in the same round, with a 95% interval between two order \
-     statistics. Peak memory is what weights, moments and one step hold on the heap at most, as the allocator counts it (median over \
-     rounds). FLOPs and bytes are counted, for the forward and backward pass, as the documentation of ancre::Cost says.";
+     statistics. Peak memory is what weights, moments and one step hold on the heap at most, as the allocator counts it; micro-batches go one after another \
+     there. FLOPs and bytes are counted, for the forward and backward pass, as the documentation of ancre::Cost says.";
 
 /// A shape.
 #[derive(Clone, Debug, Serialize)]
@@ -78,8 +78,8 @@ pub struct ArmRecord {
     pub peak_bytes: usize,
     /// The same over the baseline's.
     pub peak_ratio: f64,
-    /// Every sample: seconds of forward and backward pass, of the step, and bytes of the step beyond weights and moments.
-    pub samples: Vec<(f64, f64, usize)>,
+    /// Every sample: seconds of forward and backward pass, and of the step.
+    pub samples: Vec<(f64, f64)>,
 }
 
 impl Record {
@@ -252,9 +252,8 @@ fn cell(ratio: &Median) -> String {
 }
 
 fn peak(seen: &Seen) -> usize {
-    let transient = median(&seen.samples.iter().map(|s| s.transient as f64).collect::<Vec<_>>());
     // Nothing is known where no allocator counts.
-    if transient > 0.0 { seen.resident + transient as usize } else { 0 }
+    if seen.transient > 0 { seen.resident + seen.transient } else { 0 }
 }
 
 impl ArmRecord {
@@ -281,7 +280,7 @@ impl ArmRecord {
             resident_bytes: seen.resident,
             peak_bytes,
             peak_ratio: if peak_bytes > 0 { peak_bytes as f64 / baseline_peak } else { f64::NAN },
-            samples: seen.samples.iter().map(|s| (s.gradient, s.step, s.transient)).collect(),
+            samples: seen.samples.iter().map(|s| (s.gradient, s.step)).collect(),
         }
     }
 }
@@ -324,12 +323,12 @@ mod tests {
         let shape = "llm-smoke".parse().unwrap();
         let seen = |arm: &str, factor: f64, resident| {
             let arm: Arm = arm.parse().unwrap();
-            let sample = |slow: f64| Sample { gradient: slow * factor, step: slow * (factor + 1.0), transient: 50 };
             let of = |factor: f64| {
-                [1.0, 10.0, 3.0, 1.0, 7.0, 2.0].map(|slow| Sample { step: 2.0 * slow, ..sample(slow * factor) })
+                [1.0, 10.0, 3.0, 1.0, 7.0, 2.0]
+                    .map(|slow| Sample { gradient: slow * factor, step: slow * (factor + 1.0) })
             };
             let plan = workload::plan(shape, &arm, Size { rows: None }).unwrap();
-            Seen { arm, plan, samples: of(factor).to_vec(), baseline: of(1.0).to_vec(), resident }
+            Seen { arm, plan, samples: of(factor).to_vec(), baseline: of(1.0).to_vec(), resident, transient: 50 }
         };
         let seen = Measurement {
             shape,
@@ -340,7 +339,8 @@ mod tests {
         let record = ShapeRecord::new(&seen);
         let [cascade, ancre] = record.arms.as_slice() else { panic!("two arms") };
         assert_eq!((cascade.gradient_ratio.value, cascade.flops, cascade.peak_ratio), (1.0, 0, 1.0));
-        assert_eq!((ancre.gradient_ratio.value, ancre.gradient_ratio.interval), (4.0, Some([4.0, 4.0])));
+        assert_eq!((ancre.gradient_ratio.value, ancre.gradient_ratio.interval), (2.0, Some([2.0, 2.0])));
+        assert_eq!(ancre.step_ratio.value, 1.5);
         assert_eq!((ancre.peak_bytes, ancre.peak_ratio), (120, 1.2));
         assert!(record.notes().iter().any(|note| note.contains("rezero is left out: closed")));
         assert_eq!(record.table().len(), 2);

@@ -44,8 +44,6 @@ pub struct Sample {
     pub gradient: f64,
     /// Seconds of the whole step, the update included.
     pub step: f64,
-    /// Bytes at the peak of the step beyond what is held between steps; 0 where no allocator counts.
-    pub transient: usize,
 }
 
 /// Something that makes training steps.
@@ -55,6 +53,13 @@ pub trait Training {
     /// # Errors
     /// If the loss is no number any more: such a step may take another time.
     fn step(&mut self) -> Result<Sample>;
+
+    /// Makes one with its micro-batches one after another, so that its peak does not depend on which thread is ahead: bytes at the peak
+    /// beyond what is held between steps; 0 where no allocator counts.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    fn peak(&mut self) -> Result<usize>;
 
     /// Bytes of weights and of the optimizer's moments.
     fn resident_bytes(&self) -> usize;
@@ -92,8 +97,8 @@ impl<M: AutodiffModule<B>> Trainee<M> {
         self.model.as_ref().unwrap_or_else(|| unreachable!("the model is only taken for the moment of an update"))
     }
 
-    /// Mean loss of the micro-batches, and its gradient.
-    fn gradient(&self) -> (f64, GradientsParams) {
+    /// Mean loss of the micro-batches, and its gradient; on these threads.
+    fn gradient(&self, threads: &[ThreadPool]) -> (f64, GradientsParams) {
         let model = self.model();
         let share = 1.0 / self.micro_batches as f64;
         let loss_of = &self.loss;
@@ -104,14 +109,14 @@ impl<M: AutodiffModule<B>> Trainee<M> {
         };
         let (mut mean, mut sum) = (0.0, GradientsParams::new());
         let indices: Vec<usize> = (0..self.micro_batches).collect();
-        for round in indices.chunks(self.threads.len().max(1)) {
-            let results = match self.threads.is_empty() {
+        for round in indices.chunks(threads.len().max(1)) {
+            let results = match threads.is_empty() {
                 true => round.iter().map(|&index| one(model, index)).collect(),
                 false => {
                     let device = model.devices().into_iter().next().unwrap_or_default();
                     // Each thread gets a graph of its own.
                     let jobs = round.iter().map(|&index| (model.clone().fork(&device), index)).collect();
-                    spread(&self.threads, jobs, &|(model, index): (M, usize)| one(&model, index))
+                    spread(threads, jobs, &|(model, index): (M, usize)| one(&model, index))
                 }
             };
             for (loss, gradient) in results {
@@ -120,6 +125,19 @@ impl<M: AutodiffModule<B>> Trainee<M> {
             }
         }
         (mean, sum)
+    }
+
+    fn update(&mut self, (loss, mut gradient): (f64, GradientsParams)) -> Result<()> {
+        ensure!(loss.is_finite(), "the loss is {loss}");
+        let norm = gradients::global_norm(self.model(), &gradient);
+        if let Some(max) = self.clip {
+            gradient = gradients::scale(self.model(), gradient, gradients::clip_factor(norm, max));
+        }
+        self.model = self.model.take().map(|model| self.optimizer.step(model, gradient, LEARNING_RATE));
+        if let (Some(after), Some(model)) = (&mut self.after_update, &self.model) {
+            after(model);
+        }
+        Ok(())
     }
 }
 
@@ -144,23 +162,19 @@ fn spread<J: Send, R: Send>(threads: &[ThreadPool], jobs: Vec<J>, work: &(impl F
 
 impl<M: AutodiffModule<B>> Training for Trainee<M> {
     fn step(&mut self) -> Result<Sample> {
+        let started = Instant::now();
+        let gradient = self.gradient(&self.threads);
+        let of_gradient = started.elapsed().as_secs_f64();
+        self.update(gradient)?;
+        Ok(Sample { gradient: of_gradient, step: started.elapsed().as_secs_f64() })
+    }
+
+    fn peak(&mut self) -> Result<usize> {
         let before = memory::current_bytes();
         memory::reset_peak();
-        let started = Instant::now();
-        let (loss, mut gradient) = self.gradient();
-        let of_gradient = started.elapsed().as_secs_f64();
-        ensure!(loss.is_finite(), "the loss is {loss}");
-        let norm = gradients::global_norm(self.model(), &gradient);
-        if let Some(max) = self.clip {
-            gradient = gradients::scale(self.model(), gradient, gradients::clip_factor(norm, max));
-        }
-        self.model = self.model.take().map(|model| self.optimizer.step(model, gradient, LEARNING_RATE));
-        if let (Some(after), Some(model)) = (&mut self.after_update, &self.model) {
-            after(model);
-        }
-        let step = started.elapsed().as_secs_f64();
-        let transient = memory::peak_bytes().saturating_sub(before);
-        Ok(Sample { gradient: of_gradient, step, transient })
+        let gradient = self.gradient(&[]);
+        self.update(gradient)?;
+        Ok(memory::peak_bytes().saturating_sub(before))
     }
 
     fn resident_bytes(&self) -> usize {
@@ -186,7 +200,9 @@ mod tests {
             let optimizer = OptimizerSettings::default();
             let lesson = Lesson { model, loss, micro_batches, optimizer, clip: Some(1.0), after_update: None };
             let mut trainee = Trainee::new(lesson).unwrap();
-            let (loss, _) = trainee.gradient();
+            let (loss, _) = trainee.gradient(&trainee.threads);
+            let (in_turn, _) = trainee.gradient(&[]);
+            assert_eq!(loss, in_turn);
             let one = (trainee.loss)(trainee.model(), 0).into_data().iter::<f64>().sum::<f64>();
             // The mean of 1, 2, ... times the first one's.
             assert!((loss / one - (micro_batches as f64 + 1.0) / 2.0).abs() < 1e-5, "{loss} {one}");

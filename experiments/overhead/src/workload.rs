@@ -31,7 +31,7 @@ pub struct Plan {
     pub forward_rows: u64,
     /// The same for the backward passes.
     pub backward_rows: u64,
-    /// Rows of the stream that are in the graphs of a step at once.
+    /// Rows of the stream that are in the graph of a micro-batch.
     pub rows_at_once: u64,
     /// What the model itself does in a step.
     pub model: Ledger,

@@ -146,49 +146,57 @@ simd_kernel! {
         add: bool,
         dots: &mut [f64],
     ) {
-        // The state in double precision once, for all gradients: products of floats are exact there.
-        let mut wide = [0.0f64; TILE];
         for (t, tile) in total.chunks_mut(TILE).enumerate() {
             let from = start + t * TILE;
             let range = from..from + tile.len();
             if !add {
                 tile.fill(0.0);
             }
-            let Some(state) = state else {
-                for (&c, gradient) in coefficients.iter().zip(gradients) {
-                    for (o, g) in tile.iter_mut().zip(&gradient[range.clone()]) {
-                        *o += c * g;
+            for ((&c, gradient), dot) in coefficients.iter().zip(gradients).zip(dots.iter_mut()) {
+                let gradient = &gradient[range.clone()];
+                match state {
+                    Some(state) => *dot += add_and_dot(c, gradient, &state[range.clone()], tile),
+                    None => {
+                        for (o, g) in tile.iter_mut().zip(gradient) {
+                            *o += c * g;
+                        }
                     }
                 }
-                continue;
-            };
-            for (w, &h) in wide.iter_mut().zip(&state[range.clone()]) {
-                *w = f64::from(h);
-            }
-            for ((&c, gradient), dot) in coefficients.iter().zip(gradients).zip(dots.iter_mut()) {
-                *dot += add_and_dot(c, &gradient[range.clone()], &wide[..tile.len()], tile);
             }
         }
     }
 }
 
+/// Products that are summed in single precision before they go into a sum in double precision, in each lane: conversions of every
+/// number would take longer than all the rest.
+const SINGLE: usize = 8;
+
 /// Adds `c * gradient` to `total`, and returns the product of the gradient with a state.
 #[inline(always)]
-fn add_and_dot(c: f32, gradient: &[f32], state: &[f64], total: &mut [f32]) -> f64 {
-    let mut lanes = [0.0f64; LANES];
-    let (gradients, states) = (gradient.chunks_exact(LANES), state.chunks_exact(LANES));
-    let mut totals = total.chunks_exact_mut(LANES);
+fn add_and_dot(c: f32, gradient: &[f32], state: &[f32], total: &mut [f32]) -> f64 {
+    const BLOCK: usize = SINGLE * LANES;
+    let mut wide = [0.0f64; LANES];
+    let mut totals = total.chunks_exact_mut(BLOCK);
+    let (gradients, states) = (gradient.chunks_exact(BLOCK), state.chunks_exact(BLOCK));
     let (last_gradients, last_states) = (gradients.remainder(), states.remainder());
     for ((g, h), o) in gradients.zip(states).zip(&mut totals) {
-        for lane in 0..LANES {
-            lanes[lane] += f64::from(g[lane]) * h[lane];
-            o[lane] += c * g[lane];
+        let mut lanes = [0.0f32; LANES];
+        for step in 0..SINGLE {
+            let at = step * LANES;
+            let (g, h, o) = (&g[at..at + LANES], &h[at..at + LANES], &mut o[at..at + LANES]);
+            for lane in 0..LANES {
+                lanes[lane] += g[lane] * h[lane];
+                o[lane] += c * g[lane];
+            }
+        }
+        for (w, lane) in wide.iter_mut().zip(lanes) {
+            *w += f64::from(lane);
         }
     }
     let mut tail = 0.0;
     for ((g, h), o) in last_gradients.iter().zip(last_states).zip(totals.into_remainder()) {
-        tail += f64::from(*g) * h;
+        tail += f64::from(*g) * f64::from(*h);
         *o += c * g;
     }
-    lanes.iter().sum::<f64>() + tail
+    wide.iter().sum::<f64>() + tail
 }

@@ -46,7 +46,7 @@ impl Diffusion {
             cost: model.connections().cost(model.width)?,
             forward_rows: tokens,
             backward_rows: tokens,
-            rows_at_once: tokens,
+            rows_at_once: tokens / micro_batches as u64,
             model: Ledger::dit(model, images),
             description: format!(
                 "{} blocks of width {}, {micro_batches} micro-batches of {rows} images of {} patches",

@@ -47,7 +47,7 @@ impl Language {
             cost: model.connections().cost(model.width)?,
             forward_rows: tokens,
             backward_rows: tokens,
-            rows_at_once: tokens,
+            rows_at_once: tokens / micro_batches as u64,
             model: Ledger::llama(model, rows * micro_batches, length),
             description: format!(
                 "{} layers of width {}, {vocabulary} words, {micro_batches} micro-batches of {rows} x {length} tokens",

@@ -52,7 +52,7 @@ impl Resnet {
             cost: model.connections().cost(model.width)?,
             forward_rows: PASSES.forward * count,
             backward_rows: PASSES.backward * count,
-            rows_at_once: PASSES.backward * count,
+            rows_at_once: PASSES.backward / 2 * count,
             model: Ledger::mlp(model.depth, model.blocks(), model.width, rows, PASSES),
             description: format!(
                 "three networks of {} blocks of width {}, actor and critic side by side, {rows} transitions",
