@@ -120,7 +120,9 @@ fn heading(run: &Path) -> Option<String> {
     let text = fs::read_to_string(run.join("report.md")).ok()?;
     let mut lines = text.lines().filter(|line| !line.is_empty());
     lines.next()?.starts_with("# ").then_some(())?;
-    lines.next().filter(|line| !line.starts_with(['#', '|'])).map(str::to_owned)
+    let line = lines.next().filter(|line| !line.starts_with(['#', '|']))?;
+    // How its own tables are to be read.
+    Some(line.strip_suffix(", mean ± standard deviation").unwrap_or(line).to_owned())
 }
 
 /// The command as a person types it; where the output went is left out.
@@ -190,7 +192,7 @@ mod tests {
         put(folder.join("report.json"), r#"{"baseline":"ancre","arms":[{"name":"ancre","seed":0}]}"#);
         put(
             folder.join("report.md"),
-            "# Comparison\n\n600 steps; seed 0\n\n## Loss\n\n![loss.png](figures/loss.png)\n",
+            "# Comparison\n\n600 steps; 1 seed, mean ± standard deviation\n\n## Loss\n\n![loss.png](figures/loss.png)\n",
         );
         put(run.join("config.toml"), "seed = 0\n");
         put(run.join("summary.json"), r#"{"arm":"ancre","seed":0}"#);
@@ -208,7 +210,7 @@ mod tests {
         assert!(notes.is_empty(), "{notes:?}");
         let log = Log::find(logs.path(), "llm").unwrap().unwrap();
         let expected = Provenance {
-            what: "600 steps; seed 0".into(),
+            what: "600 steps; 1 seed".into(),
             command: "cargo run -p experiments-llm -- --arms 'ancre,2*0:l'".into(),
             commit: "abc".into(),
             machine: "A CPU, 2 threads".into(),

@@ -31,6 +31,9 @@ pub struct PaperTable {
     pub title: String,
     /// Where the paper has it.
     pub source: String,
+    /// What our numbers of it must not be compared with.
+    #[serde(default)]
+    pub note: String,
     /// Its columns.
     #[serde(rename = "column")]
     pub columns: Vec<Column>,

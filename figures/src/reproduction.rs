@@ -24,13 +24,13 @@ pub fn page(paper: &Paper, logs: &Path, figures: &[Drawn]) -> Result<String> {
     let (mut text, mut entries) = (String::new(), Vec::new());
     for table in &paper.tables {
         let lines = evidence::table(table, logs)?;
-        text += &section(&table.title, &table.source, &lines, &all);
+        text += &section(&table.title, &table.source, &table.note, &lines, &all);
         text += &pictures(figures, |drawn| drawn.part == table.id);
         entries.extend(lines);
     }
     let lines = evidence::claims(&paper.claims, logs)?;
     let sources: BTreeSet<&str> = paper.claims.iter().map(|claim| claim.source.as_str()).collect();
-    text += &section("Claims", &sources.into_iter().collect::<Vec<_>>().join("; "), &lines, &all);
+    text += &section("Claims", &sources.into_iter().collect::<Vec<_>>().join("; "), "", &lines, &all);
     text += &pictures(figures, |drawn| paper.claims.iter().any(|claim| claim.id == drawn.part));
     entries.extend(lines);
     text += &theory(paper, logs)?;
@@ -72,7 +72,7 @@ fn head(paper: &Paper, entries: &[Entry]) -> String {
 }
 
 /// A part of the page: its entries, and the logs that they name.
-fn section(title: &str, source: &str, entries: &[Entry], all: &[Log]) -> String {
+fn section(title: &str, source: &str, note: &str, entries: &[Entry], all: &[Log]) -> String {
     let mut table = Table::new([
         "number",
         "paper",
@@ -84,8 +84,8 @@ fn section(title: &str, source: &str, entries: &[Entry], all: &[Log]) -> String 
         "verdict",
         "missing for the number itself",
     ]);
-    for column in [1, 2, 3, 4, 5] {
-        table = table.align(column, Align::Right);
+    for column in 0..9 {
+        table = table.align(column, if (1..=5).contains(&column) { Align::Right } else { Align::Left });
     }
     let mut used = BTreeSet::new();
     for entry in entries {
@@ -104,7 +104,8 @@ fn section(title: &str, source: &str, entries: &[Entry], all: &[Log]) -> String 
             }
         });
     }
-    let mut text = format!("\n## {title}\n\nPaper: {source}.\n\n{}", table.to_markdown());
+    let note = if note.is_empty() { String::new() } else { format!(" {note}") };
+    let mut text = format!("\n## {title}\n\nPaper: {source}.{note}\n\n{}", table.to_markdown());
     for log in all.iter().filter(|log| used.contains(log.name.as_str())) {
         // Writing to a text cannot fail.
         let _ = write!(
@@ -130,6 +131,9 @@ fn theory(paper: &Paper, logs: &Path) -> Result<String> {
         return Ok(format!("\n## Theory\n\nNot run: {}.\n", paper.theory.gap));
     };
     let mut table = Table::new(["section", "statement of the paper", "measured", "expected", "verdict"]);
+    for column in 0..5 {
+        table = table.align(column, Align::Left);
+    }
     let verdict = |finding: &Finding| match finding.verdict.as_str() {
         "holds" => Verdict::Reproduced.to_string(),
         "refuted" => "refuted, with a counter-example".to_owned(),

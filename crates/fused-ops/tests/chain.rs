@@ -118,7 +118,7 @@ fn a_chain_may_branch() {
         };
         let (c, x) = (leaf([0.5, -0.25, 2.0]), leaf([1.0, 2.0, -1.0]));
         let mut chain = MixChain::<B, 1>::default();
-        let mut connect = |chain: &mut MixChain<B, 1>, first: usize, base: Tensor<B, 1>, states: &[&Tensor<B, 1>]| {
+        let connect = |chain: &mut MixChain<B, 1>, first: usize, base: Tensor<B, 1>, states: &[&Tensor<B, 1>]| {
             let states: Vec<_> = states.iter().map(|&s| s.clone()).collect();
             match chained {
                 true => chain.connect(c.clone(), first, base, states, true),

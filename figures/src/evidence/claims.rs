@@ -228,7 +228,10 @@ mod tests {
         (measured.text, verdict(Some(&measured.seen)))
     }
 
-    fn runs(curves: &[(&str, u64, &[(f64, f64)])]) -> Vec<(&'static str, String)> {
+    /// Arm, seed and its curve.
+    type Run<'a> = (&'a str, u64, &'a [(f64, f64)]);
+
+    fn runs(curves: &[Run]) -> Vec<(&'static str, String)> {
         let arms: Vec<Value> = curves.iter().map(|(name, seed, _)| json!({"name": name, "seed": seed})).collect();
         let mut files = vec![("report.json", json!({"baseline": "cascade", "steps": 40, "arms": arms}).to_string())];
         for (name, seed, curve) in curves {
