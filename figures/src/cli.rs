@@ -68,7 +68,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     if cli.check && cli.command.is_some() {
         return Err(Failure::Usage(anyhow!("--check goes with no command: `figures --check`")));
     }
-    let docs = cli.docs.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs"));
+    let docs = cli.docs.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("docs"));
     match cli.command {
         Some(Command::Add(args)) => {
             let said = add::Said { what: args.what, command: args.command, commit: args.commit };

@@ -79,7 +79,12 @@ pub(super) fn draw(log: &Log, report: &Report, gallery: &mut Gallery<'_>) -> Res
         if curves.arms.is_empty() {
             continue;
         }
-        let subtitle = log.provenance.what.clone();
+        let band = if curves.arms.iter().any(|(_, _, runs)| runs.len() > 1) {
+            "; mean, band: one standard deviation"
+        } else {
+            ""
+        };
+        let subtitle = format!("{}{band}", log.provenance.what);
         let caption = format!("{}, {}", metric.title, log.name);
         let name = format!("{}-{}", log.name, metric.file);
         let chart = curves.against_steps(metric).subtitle(&subtitle);
