@@ -93,14 +93,14 @@ fn attention_over_sources_counted_by_hand() {
     let reads = 1 + 2 + 3 + 4;
     let forward = reads * (4 * 10 + 3 + 5 + 2 * 10) - 4 * 10 + 4 * 10;
     // Four shortcuts are saved.
-    let cost = of("attention-residuals", 2, 10);
+    let cost = of("attention-residuals-sum", 2, 10);
     assert_eq!(cost.forward.flops, forward - 4 * 10);
     // A source is read for its score and for the sum; score and softmax write a number, softmax and sum read one.
     assert_eq!(cost.forward.bytes / F32, reads * (20 + 4) + 4 * 10 + 60 - 4 * 30);
     assert_eq!((cost.parameters, cost.open_gradients), (40, 4 * 10 * F32));
     // One source in each of two blocks is less.
-    assert!(of("attention-residuals:2", 2, 10).training().flops < cost.training().flops);
-    assert!(of("attention-residuals-query", 2, 10).forward.flops > cost.forward.flops);
+    assert!(of("attention-residuals-sum:2", 2, 10).training().flops < cost.training().flops);
+    assert!(of("attention-residuals", 2, 10).forward.flops > cost.forward.flops);
 }
 
 #[test]

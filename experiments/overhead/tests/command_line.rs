@@ -57,7 +57,7 @@ fn what_makes_no_sense_is_refused() {
     PROGRAM.refuses(path, &["--rounds", "3", "--seconds", "3"], 2, &["--seconds"]);
     PROGRAM.refuses(path, &["--seconds=-1"], 2, &["--seconds -1"]);
     PROGRAM.refuses(path, &["--seconds", "nan"], 2, &["--seconds NaN"]);
-    PROGRAM.refuses(path, &["--rows", "0", "--shapes", "llm-smoke"], 2, &["llm-smoke", "micro_batch"]);
+    PROGRAM.refuses(path, &["--rows", "0", "--shapes", "llm-smoke"], 2, &["llm-smoke", "batch is 0"]);
     PROGRAM.refuses(path, &["--preset", "huge"], 2, &["huge", "smoke"]);
     assert!(!path.join("runs").exists(), "nothing was made");
 }

@@ -57,7 +57,8 @@ fn impossible_settings() {
     refused(path, &["--set", "learning.discount=nan"], 2, &["discount"]);
     refused(path, &["--set", "evaluation.episodes=0"], 2, &["evaluation.episodes"]);
     refused(path, &["--arms", "0:9"], 2, &["0:9", "4"]);
-    refused(path, &["--arms", "rezero"], 2, &["`rezero`", "residual branches", "cascade, ancre"]);
+    refused(path, &["--arms", "attention-residuals:3"], 2, &["4 branches", "3 blocks"]);
+    refused(path, &["classify", "--network", "conv", "--arms", "rezero"], 2, &["`rezero`", "pre-conv"]);
     refused(path, &["--arms", "rezero:2"], 2, &["rezero:2", "dense-former[:DILATION:PERIOD]"]);
     refused(path, &["--tau", "0"], 2, &["tau = 0"]);
     refused(path, &["--preset", "cup"], 2, &["cup", "cpu"]);
