@@ -369,6 +369,46 @@ fn gradients_are_those_of_differences() {
     }
 }
 
+/// burn-autodiff 0.21 forgets what is only held by the inputs of a `Tensor::cat` where a backward pass ends on another thread at
+/// that moment: gradients of Hyper-Connections were 0 for a branch in one of some hundred steps.
+#[test]
+fn no_gradient_is_lost_beside_backward_passes_of_other_threads() {
+    type D = Autodiff<Flex>;
+    struct Gradients<'a>(&'a <D as AutodiffBackend>::Gradients, Vec<Vec<f32>>);
+    impl ModuleVisitor<D> for Gradients<'_> {
+        fn visit_float<const R: usize>(&mut self, parameter: &Param<Tensor<D, R>>) {
+            let gradient = parameter.val().grad(self.0).map(|gradient| gradient.into_data().iter::<f32>().collect());
+            self.1.extend(gradient);
+        }
+    }
+    let gradients_of = |rival: &Rival<D>| {
+        let mut stream = rival.start(Tensor::from_inner(input(24)));
+        for l in 0..BRANCHES {
+            let read = rival.enter(&mut stream);
+            rival.leave(&mut stream, tanh(read.mul_scalar(0.5 + 0.2 * l as f64).add_scalar(0.1)));
+        }
+        let gradients = rival.finish(stream).square().sum().backward();
+        let mut seen = Gradients(&gradients, Vec::new());
+        rival.visit(&mut seen);
+        seen.1
+    };
+    for name in ["hyper-connections:2", "manifold-hyper-connections:2", "manifold-hyper-connections-package:2"] {
+        let rival: Rival<D> = config(name).init(&Default::default()).unwrap();
+        let expected = gradients_of(&rival);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                let forked = rival.clone().fork(&Default::default());
+                scope.spawn(|| {
+                    let forked = forked;
+                    for _ in 0..50 {
+                        assert!(gradients_of(&forked.clone().fork(&Default::default())) == expected, "{name}");
+                    }
+                });
+            }
+        });
+    }
+}
+
 /// A stream of few digits: coefficients and sums have more, so that all that is lost is what rounding the states loses.
 #[test]
 fn a_stream_in_bf16_is_summed_in_f32() {

@@ -8,7 +8,7 @@ use fused_ops::FusedOps;
 
 use super::{
     Rules, State,
-    rows::{columns, parameter, root_mean_square, row, sum, weighted, widened},
+    rows::{columns, concatenate, parameter, root_mean_square, row, sum, weighted, widened},
 };
 
 /// Added to mean squares, as the package `attn-res` 0.1.0 has it.
@@ -54,7 +54,7 @@ impl<B: Backend> AttentionResiduals<B> {
     fn attend(&self, query: usize, sources: &[Tensor<B, 2>]) -> Tensor<B, 2> {
         let query = row(&self.query, query, sources[0].dtype());
         let scores = sources.iter().map(|source| score(source.clone(), query.clone())).collect();
-        weighted(columns(softmax(Tensor::cat(scores, 1), 1)), sources)
+        weighted(columns(softmax(concatenate(scores, 1), 1)), sources)
     }
 }
 

@@ -9,7 +9,7 @@ use fused_ops::FusedOps;
 use super::{
     Rules, State,
     attention::score,
-    rows::{columns, parameter, row, weighted},
+    rows::{columns, concatenate, parameter, row, weighted},
 };
 
 /// What the score of the newest state has more than the others at the start.
@@ -53,7 +53,7 @@ impl<B: FusedOps> Rules<B> for CumulativeAttention<B> {
         if let Some(newest) = scores.last_mut() {
             *newest = newest.clone() + of(&self.recency_bias);
         }
-        weighted(columns(softmax(Tensor::cat(scores, 1), 1)), sources)
+        weighted(columns(softmax(concatenate(scores, 1), 1)), sources)
     }
 
     fn leave(&self, state: &mut State<B>, output: Tensor<B, 2>) {

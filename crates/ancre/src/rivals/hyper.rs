@@ -8,7 +8,7 @@ use fused_ops::FusedOps;
 
 use super::{
     Rules, State,
-    rows::{matrix, parameter, root_mean_square, row, widened},
+    rows::{concatenate, matrix, parameter, root_mean_square, row, widened},
     streams::{self, Weights, one_hot_and_identity},
 };
 
@@ -108,7 +108,7 @@ impl<B: FusedOps> Rules<B> for HyperConnections<B> {
         let of = |parameter| row(parameter, branch, dtype);
         let beta = of(&self.static_beta).reshape([n, 1]);
         // Of every old stream (rows): in what is read, in each new stream, and of the output in it.
-        let mut weights = Tensor::cat(vec![matrix(&self.static_alpha, branch, dtype), beta], 1).unsqueeze();
+        let mut weights = concatenate(vec![matrix(&self.static_alpha, branch, dtype), beta], 1).unsqueeze();
         if let Some(dynamic) = &self.dynamic {
             let [rows, all] = state.rows[0].dims();
             let each = widened(state.rows[0].clone()).reshape([rows * n, all / n]);
@@ -116,7 +116,7 @@ impl<B: FusedOps> Rules<B> for HyperConnections<B> {
             let functions =
                 [&dynamic.dynamic_alpha_fn, &dynamic.dynamic_beta_fn].map(|function| matrix(function, branch, dtype));
             let scales = vec![of(&dynamic.dynamic_alpha_scale).repeat_dim(1, n + 1), of(&dynamic.dynamic_beta_scale)];
-            let moved = seen.matmul(Tensor::cat(functions.to_vec(), 1)).tanh() * Tensor::cat(scales, 1);
+            let moved = seen.matmul(concatenate(functions.to_vec(), 1)).tanh() * concatenate(scales, 1);
             weights = weights + moved.reshape([rows, n, n + 2]);
         }
         let tokens = weights.dims()[0];

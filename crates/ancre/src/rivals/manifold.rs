@@ -8,7 +8,7 @@ use fused_ops::FusedOps;
 
 use super::{
     Rules, State,
-    rows::{matrix, parameter, root_mean_square, row, widened},
+    rows::{concatenate, matrix, parameter, root_mean_square, row, widened},
     sinkhorn::sinkhorn,
     streams::{self, Weights},
 };
@@ -91,7 +91,7 @@ impl<B: FusedOps> Rules<B> for ManifoldHyperConnections<B> {
         let x = widened(state.rows[0].clone());
         let rows = x.dims()[0];
         let gates = row(&self.gates, branch, dtype).split(1, 1).into_iter().zip([n, n, n * n]);
-        let gates = Tensor::cat(gates.map(|(gate, logits)| gate.repeat_dim(1, logits)).collect(), 1);
+        let gates = concatenate(gates.map(|(gate, logits)| gate.repeat_dim(1, logits)).collect(), 1);
         // The norm divides the few products instead of the many factors.
         let seen = x.clone().matmul(matrix(&self.phi, branch, dtype)) / root_mean_square(x, EPS);
         let logits = seen * gates + row(&self.bias, branch, dtype);

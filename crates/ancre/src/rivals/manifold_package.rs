@@ -9,7 +9,7 @@ use fused_ops::FusedOps;
 use super::{
     Rules, State,
     hyper::unit_rows_with_gain,
-    rows::{matrix, parameter, row, widened},
+    rows::{concatenate, matrix, parameter, row, widened},
     sinkhorn::sinkhorn,
     streams::{self, Weights, one_hot_and_identity},
 };
@@ -70,9 +70,9 @@ impl<B: FusedOps> Rules<B> for PackageManifoldConnections<B> {
         let seen = unit_rows_with_gain(seen, of(&self.norm_gamma));
         let functions = [&self.dynamic_alpha_fn, &self.dynamic_beta_fn].map(|function| matrix(function, branch, dtype));
         let gates = vec![of(&self.pre_branch_scale), of(&self.residual_scale).repeat_dim(1, n), of(&self.h_post_scale)];
-        let moved = seen.matmul(Tensor::cat(functions.to_vec(), 1)) * Tensor::cat(gates, 1);
+        let moved = seen.matmul(concatenate(functions.to_vec(), 1)) * concatenate(gates, 1);
         let beta = of(&self.static_beta).reshape([n, 1]);
-        let own = Tensor::cat(vec![matrix(&self.static_alpha, branch, dtype), beta], 1).unsqueeze();
+        let own = concatenate(vec![matrix(&self.static_alpha, branch, dtype), beta], 1).unsqueeze();
         // Logits of every old stream (rows): of what is read, of each new stream, and of the output.
         let logits = moved.reshape([rows, n, n + 2]) + own;
         let columns = |from: usize, to: usize| logits.clone().slice([0..rows, 0..n, from..to]);

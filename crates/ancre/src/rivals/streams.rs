@@ -7,7 +7,7 @@ use burn::{
 
 use super::{
     State,
-    rows::{cast, parameter, widened},
+    rows::{cast, concatenate, parameter, widened},
 };
 
 /// Weights between streams and a branch, the same for all tokens (one row) or for each (`rows`), in the type of sums.
@@ -23,7 +23,7 @@ pub(super) struct Weights<B: Backend> {
 /// All streams are the embeddings: one state `[rows, n * width]`.
 pub(super) fn start<B: Backend>(input: Tensor<B, 2>, n: usize) -> Vec<Tensor<B, 2>> {
     // Not `repeat_dim`, whose gradient comes out wrong for dimensions longer than 1 (burn 0.21).
-    vec![Tensor::cat(vec![input; n], 1)]
+    vec![concatenate(vec![input; n], 1)]
 }
 
 /// What the branch reads. The streams of `state` are moved on, up to what the branch adds to them.
@@ -34,7 +34,7 @@ pub(super) fn read<B: Backend>(state: &mut State<B>, weights: Weights<B>) -> Ten
     let streams = state.rows.swap_remove(0);
     let dtype = streams.dtype();
     let streams = widened(streams).reshape([rows, n, width]);
-    let both = Tensor::cat(vec![weights.read, weights.keep], 1).matmul(streams);
+    let both = concatenate(vec![weights.read, weights.keep], 1).matmul(streams);
     state.rows.push(both.clone().slice([0..rows, 1..n + 1, 0..width]).reshape([rows, all]));
     let tokens = weights.write.dims()[0];
     state.held = vec![weights.write.reshape([tokens, n])];
