@@ -8,7 +8,8 @@ use burn::tensor::{
 
 use crate::ops::{
     adamw, adamw::AdamWStep, attention, attention::AttentionShape, bias, bias_norm_swish, cross_entropy, distances,
-    gated_add, mix, mix::Link, modulated_layer_norm, residual_block, rms_norm, self_attention, softmax, swiglu,
+    gated_add, mix, mix::Link, modulated_layer_norm, residual_block, rms_norm, self_attention, sinkhorn, softmax,
+    streams, swiglu,
 };
 
 /// What the fused operations need of a backend.
@@ -239,6 +240,42 @@ pub trait FusedOps: Backend {
         _wanted: [bool; 2],
     ) -> [Option<FloatTensor<Self>>; 2] {
         no_kernel::<Self>("pairwise_distances")
+    }
+
+    /// See [`mix_streams`](crate::mix_streams()) and [`update_streams`](crate::update_streams()).
+    fn mix_streams(
+        weights: FloatTensor<Self>,
+        streams: FloatTensor<Self>,
+        added: Option<FloatTensor<Self>>,
+        n: usize,
+    ) -> FloatTensor<Self> {
+        streams::composition::<Self>(weights, streams, added, n)
+    }
+
+    /// Gradients of the weights, the streams and what is added.
+    fn mix_streams_backward(
+        _weights: FloatTensor<Self>,
+        _streams: FloatTensor<Self>,
+        _added: Option<FloatTensor<Self>>,
+        _upstream: FloatTensor<Self>,
+        _n: usize,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, Option<FloatTensor<Self>>) {
+        no_kernel::<Self>("mix_streams")
+    }
+
+    /// See [`sinkhorn`](crate::sinkhorn()).
+    fn sinkhorn(logits: FloatTensor<Self>, n: usize, rounds: usize) -> FloatTensor<Self> {
+        sinkhorn::composition::<Self>(logits, n, rounds)
+    }
+
+    /// Gradient of the logits.
+    fn sinkhorn_backward(
+        _logits: FloatTensor<Self>,
+        _upstream: FloatTensor<Self>,
+        _n: usize,
+        _rounds: usize,
+    ) -> FloatTensor<Self> {
+        no_kernel::<Self>("sinkhorn")
     }
 
     /// See [`residual_block`](crate::residual_block()).

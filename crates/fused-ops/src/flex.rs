@@ -8,7 +8,9 @@ use burn_flex::FlexTensor;
 
 use crate::{
     FusedOps,
-    kernels::{self, bias_norm_swish::Affine, mix::StateGradient, residual_block::Seen, sequences::Sequences},
+    kernels::{
+        self, bias_norm_swish::Affine, mix::StateGradient, residual_block::Seen, sequences::Sequences, streams::Streams,
+    },
     ops::{self, adamw::AdamWStep, attention::AttentionShape, cross_entropy::IGNORE_TARGET},
 };
 
@@ -46,6 +48,25 @@ fn sequences(operation: &str, rows: &FlexTensor, modulation: &FlexTensor) -> Seq
 
 fn rows_affine([bias, gain, offset]: &[FlexTensor; 3]) -> Affine<'_> {
     Affine { bias: slice(bias), gain: slice(gain), offset: slice(offset) }
+}
+
+fn all_streams<'a>(
+    weights: &'a FlexTensor,
+    streams: &'a FlexTensor,
+    added: Option<&'a FlexTensor>,
+    n: usize,
+) -> Streams<'a> {
+    let two = |tensor: &FlexTensor| [shape(tensor)[0], shape(tensor)[1]];
+    let sizes = ops::streams::shape(two(weights), two(streams), n, added.is_some());
+    Streams {
+        weights: slice(weights),
+        streams: slice(streams),
+        added: added.map(slice),
+        n,
+        width: sizes.width,
+        targets: sizes.targets,
+        shared: two(weights)[0] == 1,
+    }
 }
 
 impl FusedOps for Flex {
@@ -407,6 +428,58 @@ impl FusedOps for Flex {
             tensor(gradient, shape(of))
         };
         [wanted[0].then(|| gradient(&left, &right, false)), wanted[1].then(|| gradient(&right, &left, true))]
+    }
+
+    fn mix_streams(weights: FlexTensor, streams: FlexTensor, added: Option<FlexTensor>, n: usize) -> FlexTensor {
+        if !all_f32(&[&weights, &streams]) || !added.iter().all(|added| added.dtype() == DType::F32) {
+            return ops::streams::composition::<Self>(weights, streams, added, n);
+        }
+        let [weights, streams] = [weights, streams].map(|t| t.to_contiguous());
+        let added = added.map(|added| added.to_contiguous());
+        let all = all_streams(&weights, &streams, added.as_ref(), n);
+        let (rows, columns) = (shape(&streams)[0], all.targets * all.width);
+        let mut output = vec![0.0; rows * columns];
+        kernels::streams::forward(all, &mut output);
+        tensor(output, Shape::new([rows, columns]))
+    }
+
+    fn mix_streams_backward(
+        weights: FlexTensor,
+        streams: FlexTensor,
+        added: Option<FlexTensor>,
+        upstream: FlexTensor,
+        n: usize,
+    ) -> (FlexTensor, FlexTensor, Option<FlexTensor>) {
+        let [weights, streams, upstream] = [weights, streams, upstream].map(|t| t.to_contiguous());
+        let added = added.map(|added| added.to_contiguous());
+        let all = all_streams(&weights, &streams, added.as_ref(), n);
+        let (rows, columns) = (shape(&streams)[0], shape(&weights)[1]);
+        let (mut dw, mut dx) = (vec![0.0; rows * columns], vec![0.0; slice(&streams).len()]);
+        let mut da = added.as_ref().map(|added| vec![0.0; slice(added).len()]);
+        let gradients = kernels::streams::Gradients { weights: &mut dw, streams: &mut dx, added: da.as_deref_mut() };
+        kernels::streams::backward(all, slice(&upstream), gradients);
+        if all.shared {
+            dw = kernels::bias::column_sums(&dw, columns);
+        }
+        let da = da.zip(added.as_ref()).map(|(values, added)| tensor(values, shape(added)));
+        (tensor(dw, shape(&weights)), tensor(dx, shape(&streams)), da)
+    }
+
+    fn sinkhorn(logits: FlexTensor, n: usize, rounds: usize) -> FlexTensor {
+        if !all_f32(&[&logits]) {
+            return ops::sinkhorn::composition::<Self>(logits, n, rounds);
+        }
+        let logits = logits.to_contiguous();
+        let mut output = vec![0.0; slice(&logits).len()];
+        kernels::sinkhorn::forward(slice(&logits), n, rounds, &mut output);
+        tensor(output, shape(&logits))
+    }
+
+    fn sinkhorn_backward(logits: FlexTensor, upstream: FlexTensor, n: usize, rounds: usize) -> FlexTensor {
+        let (logits, upstream) = (logits.to_contiguous(), upstream.to_contiguous());
+        let mut gradient = vec![0.0; slice(&logits).len()];
+        kernels::sinkhorn::backward(slice(&logits), slice(&upstream), n, rounds, &mut gradient);
+        tensor(gradient, shape(&logits))
     }
 
     fn residual_block(x: FlexTensor, parameters: FlexTensor, eps: f64) -> FlexTensor {

@@ -18,6 +18,8 @@
 //! | [`bias_norm_swish`] | `swish(layer_norm(x + bias) * gain + offset)` | its inputs |
 //! | [`pairwise_distances`] | `|left_i - right_j|` | its inputs and the distances |
 //! | [`residual_block`] | `x + layers(x)`, each layer `swish(layer_norm(h W + bias) * gain + offset)` | of each layer its normalised rows and what leaves it |
+//! | [`mix_streams`], [`update_streams`] | `sum_s w_{s,t} h_s` with weights for every row | its inputs |
+//! | [`sinkhorn`] | doubly stochastic matrices out of logits | its input |
 //! | [`cross_entropy`] | mean over the targets that count | the gradient of the logits |
 //! | [`adamw`] | PyTorch's AdamW | (an update, not differentiated) |
 //!
@@ -62,5 +64,7 @@ pub use ops::modulated_layer_norm::modulated_layer_norm;
 pub use ops::residual_block::residual_block;
 pub use ops::rms_norm::rms_norm;
 pub use ops::self_attention::self_attention;
+pub use ops::sinkhorn::sinkhorn;
 pub use ops::softmax::row_softmax;
+pub use ops::streams::{mix_streams, update_streams};
 pub use ops::swiglu::swiglu;

@@ -401,3 +401,58 @@ fn inputs_that_are_used_again_keep_their_values() {
     let _ = fused_ops::add_bias(plain.clone(), bias.inner());
     assert_eq!(read(plain), before);
 }
+
+#[test]
+fn streams() {
+    // One row with weights of its own is one that shares them.
+    for (rows, n, targets, width) in [(1, 1, 1, 1), (3, 2, 1, 7), (5, 4, 4, 33), (300, 3, 2, 65), (70, 4, 4, 64)] {
+        for (alike, added) in [(rows, 0), (1, 0), (rows, 1), (1, 1)] {
+            let dims = [alike, (n + added) * targets];
+            let leaves = [
+                (values(1, dims[0] * dims[1]), dims),
+                (values(2, rows * n * width), [rows, n * width]),
+                (values(3, rows * width), [rows, width]),
+            ];
+            check(
+                &format!("{rows} rows of {n}+{added} streams to {targets}x{width}"),
+                &leaves,
+                5e-6,
+                |t| match added {
+                    0 => {
+                        // All leaves have a gradient.
+                        let mixed = fused_ops::mix_streams(t[0].clone(), t[1].clone(), n);
+                        mixed + t[2].clone().sum().reshape([1, 1])
+                    }
+                    _ => fused_ops::update_streams(t[0].clone(), t[1].clone(), t[2].clone(), n),
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn sinkhorn() {
+    for (matrices, n, rounds) in [(1, 1, 1), (3, 2, 1), (5, 3, 20), (300, 4, 20), (17, 4, 2), (2, 9, 5)] {
+        let logits = values(1, matrices * n * n).iter().map(|x| 3.0 * x).collect();
+        check(&format!("sinkhorn of {matrices}x{n}x{n}, {rounds} rounds"), &[(logits, [matrices, n * n])], 1e-5, |t| {
+            fused_ops::sinkhorn(t[0].clone(), n, rounds)
+        });
+    }
+}
+
+/// Exponentials of such logits are zero or infinite, and a column of zeros would be divided by its sum.
+#[test]
+fn sinkhorn_takes_logits_of_any_size() {
+    let logits = [1e3, -1e3, -1e3, 1e3, 0.0, -1e3, 1e3, 100.0, -1e3];
+    for dtype in [DType::F32, DType::F64] {
+        let logits = leaf(&logits, [1, 9], dtype);
+        let matrix = fused_ops::sinkhorn(logits.clone(), 3, 20);
+        let gradients = (matrix.clone() * leaf(&values(3, 9), [1, 9], dtype).detach()).sum().backward();
+        let matrix = read(matrix);
+        for row in matrix.chunks(3) {
+            assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{dtype:?}: {matrix:?}");
+        }
+        let gradient = read(logits.grad(&gradients).unwrap());
+        assert!(gradient.iter().all(|g| g.is_finite()), "{dtype:?}: {gradient:?}");
+    }
+}

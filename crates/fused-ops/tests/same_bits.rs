@@ -11,7 +11,7 @@ use fused_ops::kernels::{
     rms_norm, self_attention,
     sequences::Sequences,
     simd::{SimdLevel, limit_simd, simd_level},
-    swiglu,
+    sinkhorn, streams, swiglu,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -140,6 +140,33 @@ fn outputs() -> Vec<Vec<f32>> {
         x.copy_from_slice(&a);
         bias::add_gelu_with_derivative(x, &weight, y);
         bias::add_gelu_backward(x, &b, width)
+    });
+    output(&mut |x, y| {
+        // Matrices of order 3, a remainder at the end.
+        let entries = n / 9 * 9;
+        sinkhorn::forward(&a[..entries], 3, 5, &mut x[..entries]);
+        sinkhorn::backward(&a[..entries], &b[..entries], 3, 5, &mut y[..entries]);
+        vec![]
+    });
+    output(&mut |x, y| {
+        let (weights, streams) = (values(7, 5 * rows * 12), values(8, 5 * rows * 3 * width));
+        let part = streams::Streams {
+            weights: &weights,
+            streams: &streams,
+            added: Some(&many),
+            n: 3,
+            width,
+            targets: 3,
+            shared: false,
+        };
+        let mut output = vec![0.0; streams.len()];
+        streams::forward(part, &mut output);
+        let (mut dw, mut ds, mut da) = (vec![0.0; weights.len()], vec![0.0; streams.len()], vec![0.0; many.len()]);
+        let gradients = streams::Gradients { weights: &mut dw, streams: &mut ds, added: Some(&mut da) };
+        streams::backward(part, &output, gradients);
+        x.copy_from_slice(&output[..n]);
+        y.copy_from_slice(&da[..n]);
+        [output, dw, ds, da].concat()
     });
     all
 }

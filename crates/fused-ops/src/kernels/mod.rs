@@ -29,7 +29,9 @@ pub mod rms_norm;
 pub mod self_attention;
 pub mod sequences;
 pub mod simd;
+pub mod sinkhorn;
 mod small_attention;
+pub mod streams;
 pub mod swiglu;
 
 /// Elements that one task of a threaded element-wise kernel handles: 32 KiB of `f32`, so that a few operands fit L2.

@@ -14,7 +14,9 @@ pub(crate) mod modulated_layer_norm;
 pub(crate) mod residual_block;
 pub(crate) mod rms_norm;
 pub(crate) mod self_attention;
+pub(crate) mod sinkhorn;
 pub(crate) mod softmax;
+pub(crate) mod streams;
 pub(crate) mod swiglu;
 
 use burn::tensor::{DType, Tensor, TensorPrimitive, backend::Backend, ops::FloatTensor};

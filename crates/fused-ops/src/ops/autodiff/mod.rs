@@ -33,6 +33,7 @@ mod normalisation;
 mod pointwise;
 mod residual_block;
 mod softmax;
+mod streams;
 
 impl<B: FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
     fn mix(
@@ -87,6 +88,19 @@ impl<B: FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
 
     fn pairwise_distances(left: FloatTensor<Self>, right: FloatTensor<Self>) -> FloatTensor<Self> {
         distances::pairwise_distances::<B, C>(left, right)
+    }
+
+    fn mix_streams(
+        weights: FloatTensor<Self>,
+        streams: FloatTensor<Self>,
+        added: Option<FloatTensor<Self>>,
+        n: usize,
+    ) -> FloatTensor<Self> {
+        streams::mix_streams::<B, C>(weights, streams, added, n)
+    }
+
+    fn sinkhorn(logits: FloatTensor<Self>, n: usize, rounds: usize) -> FloatTensor<Self> {
+        streams::sinkhorn::<B, C>(logits, n, rounds)
     }
 
     fn residual_block(x: FloatTensor<Self>, parameters: FloatTensor<Self>, eps: f64) -> FloatTensor<Self> {
