@@ -456,3 +456,21 @@ fn sinkhorn_takes_logits_of_any_size() {
         assert!(gradient.iter().all(|g| g.is_finite()), "{dtype:?}: {gradient:?}");
     }
 }
+
+#[test]
+fn streams_keep_half_precision_and_are_summed_in_full() {
+    let (rows, n, width) = (5, 3, 7);
+    let weights = leaf(&values(1, rows * (n + 1) * 2), [rows, (n + 1) * 2], DType::F32);
+    let halves = |seed, columns| leaf(&values(seed, rows * columns), [rows, columns], DType::BF16);
+    let (streams, added) = (halves(2, n * width), halves(3, width));
+    let mixed = fused_ops::update_streams(weights.clone(), streams.clone(), added.clone(), n);
+    assert_eq!(mixed.dtype(), DType::BF16);
+    let wide = |tensor: &Tensor<B, 2>| tensor.clone().cast(DType::F64).detach();
+    let expected = fused_ops::update_streams(wide(&weights), wide(&streams), wide(&added), n);
+    // Half a unit in the last of 8 binary digits.
+    assert_close("streams in bf16", &read(mixed.clone()), &read(expected), 1.0 / 256.0);
+    let gradients = mixed.sum().backward();
+    assert_eq!(weights.grad(&gradients).unwrap().dtype(), DType::F32);
+    assert_eq!(streams.grad(&gradients).unwrap().dtype(), DType::BF16);
+    assert!(added.grad(&gradients).is_some());
+}
