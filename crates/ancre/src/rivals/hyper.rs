@@ -122,9 +122,9 @@ impl<B: FusedOps> Rules<B> for HyperConnections<B> {
         let tokens = weights.dims()[0];
         let columns = |from: usize, to: usize| weights.clone().slice([0..tokens, 0..n, from..to]);
         let weights = Weights {
-            read: columns(0, 1).swap_dims(1, 2),
-            keep: columns(1, n + 1).swap_dims(1, 2),
-            write: columns(n + 1, n + 2),
+            read: columns(0, 1).reshape([tokens, n]),
+            keep: columns(1, n + 1),
+            write: columns(n + 1, n + 2).reshape([tokens, n]),
         };
         streams::read(state, weights)
     }

@@ -97,9 +97,10 @@ impl<B: FusedOps> Rules<B> for ManifoldHyperConnections<B> {
         let logits = seen * gates + row(&self.bias, branch, dtype);
         let columns = |from: usize, to: usize| logits.clone().slice([0..rows, from..to]);
         let weights = Weights {
-            read: sigmoid(columns(0, n)).reshape([rows, 1, n]),
-            keep: sinkhorn(columns(2 * n, n * (n + 2)).reshape([rows, n, n])),
-            write: sigmoid(columns(n, 2 * n)).mul_scalar(2.0).reshape([rows, n, 1]),
+            read: sigmoid(columns(0, n)),
+            // Rows are new streams.
+            keep: sinkhorn(columns(2 * n, n * (n + 2)).reshape([rows, n, n])).swap_dims(1, 2),
+            write: sigmoid(columns(n, 2 * n)).mul_scalar(2.0),
         };
         streams::read(state, weights)
     }

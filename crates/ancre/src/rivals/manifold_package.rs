@@ -77,9 +77,9 @@ impl<B: FusedOps> Rules<B> for PackageManifoldConnections<B> {
         let logits = moved.reshape([rows, n, n + 2]) + own;
         let columns = |from: usize, to: usize| logits.clone().slice([0..rows, 0..n, from..to]);
         let weights = Weights {
-            read: sigmoid(columns(0, 1)).swap_dims(1, 2),
-            keep: sinkhorn(columns(1, n + 1)).swap_dims(1, 2),
-            write: sigmoid(columns(n + 1, n + 2)).mul_scalar(2.0),
+            read: sigmoid(columns(0, 1)).reshape([rows, n]),
+            keep: sinkhorn(columns(1, n + 1)),
+            write: sigmoid(columns(n + 1, n + 2)).mul_scalar(2.0).reshape([rows, n]),
         };
         streams::read(state, weights)
     }

@@ -1,23 +1,16 @@
 //! Sinkhorn's normalisation: matrices that are doubly stochastic, out of logits.
 
-use burn::tensor::{Tensor, backend::Backend};
+use burn::tensor::Tensor;
+use fused_ops::FusedOps;
 
 /// Rounds of the normalisation.
 pub(super) const ROUNDS: usize = 20;
 
 /// A doubly stochastic matrix for every token out of logits `[tokens, n, n]`: exponentials, whose columns and rows are divided by
-/// their sums in turn, rows last, [`ROUNDS`] times. On logarithms, so that logits may be far apart.
-pub(super) fn sinkhorn<B: Backend>(mut logits: Tensor<B, 3>) -> Tensor<B, 3> {
-    for _ in 0..ROUNDS {
-        logits = logits.clone() - log_sum_exp(logits, 1);
-        logits = logits.clone() - log_sum_exp(logits, 2);
-    }
-    logits.exp()
-}
-
-fn log_sum_exp<B: Backend>(logits: Tensor<B, 3>, dim: usize) -> Tensor<B, 3> {
-    let largest = logits.clone().detach().max_dim(dim);
-    (logits - largest.clone()).exp().sum_dim(dim).log() + largest
+/// their sums in turn, rows last, [`ROUNDS`] times. Logits may be far apart.
+pub(super) fn sinkhorn<B: FusedOps>(logits: Tensor<B, 3>) -> Tensor<B, 3> {
+    let [tokens, n, _] = logits.dims();
+    fused_ops::sinkhorn(logits.reshape([tokens, n * n]), n, ROUNDS).reshape([tokens, n, n])
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use burn::{
     module::Param,
     tensor::{DType, Tensor, backend::Backend},
 };
+use fused_ops::{FusedOps, mix_streams, update_streams};
 
 use super::{
     State,
@@ -12,12 +13,12 @@ use super::{
 
 /// Weights between streams and a branch, the same for all tokens (one row) or for each (`rows`), in the type of sums.
 pub(super) struct Weights<B: Backend> {
-    /// Of every stream in what the branch reads, `[1 or rows, 1, n]`.
-    pub read: Tensor<B, 3>,
-    /// Of every old stream (columns) in each new one, `[1 or rows, n, n]`.
+    /// Of every stream in what the branch reads, `[1 or rows, n]`.
+    pub read: Tensor<B, 2>,
+    /// Of every old stream in each new one, old streams first: `[1 or rows, n, n]`.
     pub keep: Tensor<B, 3>,
-    /// Of the branch's output in each new stream, `[1 or rows, n, 1]`.
-    pub write: Tensor<B, 3>,
+    /// Of the branch's output in each new stream, `[1 or rows, n]`.
+    pub write: Tensor<B, 2>,
 }
 
 /// All streams are the embeddings: one state `[rows, n * width]`.
@@ -26,30 +27,18 @@ pub(super) fn start<B: Backend>(input: Tensor<B, 2>, n: usize) -> Vec<Tensor<B, 
     vec![concatenate(vec![input; n], 1)]
 }
 
-/// What the branch reads. The streams of `state` are moved on, up to what the branch adds to them.
-pub(super) fn read<B: Backend>(state: &mut State<B>, weights: Weights<B>) -> Tensor<B, 2> {
-    let n = weights.write.dims()[1];
-    let [rows, all] = state.rows[0].dims();
-    let width = all / n;
-    let streams = state.rows.swap_remove(0);
-    let dtype = streams.dtype();
-    let streams = widened(streams).reshape([rows, n, width]);
-    let both = concatenate(vec![weights.read, weights.keep], 1).matmul(streams);
-    state.rows.push(both.clone().slice([0..rows, 1..n + 1, 0..width]).reshape([rows, all]));
-    let tokens = weights.write.dims()[0];
-    state.held = vec![weights.write.reshape([tokens, n])];
-    cast(both.slice([0..rows, 0..1, 0..width]).reshape([rows, width]), dtype)
+/// What the branch reads. The weights of what comes after it are held in the state.
+pub(super) fn read<B: FusedOps>(state: &mut State<B>, weights: Weights<B>) -> Tensor<B, 2> {
+    let [tokens, n] = weights.write.dims();
+    state.held = vec![concatenate(vec![weights.keep.reshape([tokens, n * n]), weights.write], 1)];
+    mix_streams(weights.read, state.rows[0].clone(), n)
 }
 
-/// Adds the branch's output to the streams.
-pub(super) fn write<B: Backend>(state: &mut State<B>, output: Tensor<B, 2>) {
-    let (kept, weights) = (state.rows.swap_remove(0), state.held.swap_remove(0));
-    let dtype = output.dtype();
-    let [rows, all] = kept.dims();
-    let [tokens, n] = weights.dims();
-    let output = widened(output).reshape([rows, 1, all / n]);
-    let streams = kept.reshape([rows, n, all / n]) + output * weights.reshape([tokens, n, 1]);
-    state.rows.push(cast(streams.reshape([rows, all]), dtype));
+/// Mixes the streams, and adds the branch's output to them.
+pub(super) fn write<B: FusedOps>(state: &mut State<B>, output: Tensor<B, 2>) {
+    let (streams, weights) = (state.rows.swap_remove(0), state.held.swap_remove(0));
+    let n = streams.dims()[1] / output.dims()[1];
+    state.rows.push(update_streams(weights, streams, output, n));
 }
 
 /// The sum of the streams.
