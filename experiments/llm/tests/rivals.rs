@@ -6,6 +6,7 @@ use burn::{
     optim::GradientsParams,
     tensor::{Int, Tensor},
 };
+use experiment_kit::Connected;
 use experiments_llm::model::{Llama, LlamaConfig, LlamaVariant, state_dict};
 use training::parameters::named_parameters;
 
@@ -130,4 +131,19 @@ fn a_file_keeps_them() {
         let (_, report) = state_dict::into_model(model("cascade"), &stored).unwrap();
         assert_eq!(!report.unused_connections.is_empty(), arm.parse::<Arm>().unwrap().is_learned(), "{arm}");
     }
+}
+
+/// A file left out the temperature of connections of other papers, so that a model that was configured with another one gave
+/// other logits.
+#[test]
+fn a_file_keeps_their_temperature() {
+    let cold = model("ancre-branches");
+    let mut connections = cold.connections().clone();
+    connections.set_tau(0.5).unwrap();
+    let warm = cold.with_connections(connections);
+    let stored = state_dict::from_model(&warm);
+    let (loaded, report) = state_dict::into_model(model("ancre-branches"), &stored).unwrap();
+    assert_eq!(loaded.connections().tau(), 0.5);
+    assert_eq!(report.tau, Some((0.01, 0.5)));
+    assert_eq!(logits(&loaded), logits(&warm));
 }

@@ -84,7 +84,8 @@ pub fn from_model<B: Backend, M: Connected<B>>(model: &M, naming: &impl Naming) 
     tensors
 }
 
-/// The connections as the authors store them; nothing for those that have no parameters to the authors.
+/// The connections as the authors store them; nothing for those that have no parameters to the authors, but for the temperature of
+/// those that have one.
 fn connection_tensors<B: Backend>(connections: &Connections<B>, prefix: &str) -> StateDict {
     let mut tensors = StateDict::new();
     // Fixed layouts have coefficients of 1 that are no parameters to the authors.
@@ -95,6 +96,8 @@ fn connection_tensors<B: Backend>(connections: &Connections<B>, prefix: &str) ->
             let name = if single { format!("{prefix}{base}") } else { format!("{prefix}{base}.{i}") };
             tensors.insert(name, StoredTensor { shape: vec![values.len()], values });
         }
+    }
+    if is_stored(connections.arm()) || connections.arm().uses_tau() {
         let tau = StoredTensor { shape: vec![], values: vec![connections.tau() as f32] };
         tensors.insert(format!("{prefix}{TAU}"), tau);
     }
@@ -160,12 +163,8 @@ pub fn into_model<B: Backend, M: Connected<B>>(
     }
     let model: M = parameters::import::<B, M>(model, weights).map_err(|error| with_stored_names(error, naming))?;
 
-    if !is_stored(&arm) {
-        report.unused_connections.extend(vectors.into_values().map(|(name, _)| name));
-        return Ok((model, report));
-    }
     let mut connections = model.connections().clone();
-    if let Some(tau) = tau {
+    if let Some(tau) = tau.filter(|_| is_stored(&arm) || arm.uses_tau()) {
         // Stored as f32: 0.01 comes back as 0.01, not as 0.009999999776.
         let stored: f64 = tau.to_string().parse().unwrap_or(f64::from(tau));
         if stored != connections.tau() {
@@ -173,7 +172,9 @@ pub fn into_model<B: Backend, M: Connected<B>>(
             connections.set_tau(stored)?;
         }
     }
-    if vectors.is_empty() {
+    if !is_stored(&arm) {
+        report.unused_connections.extend(vectors.into_values().map(|(name, _)| name));
+    } else if vectors.is_empty() {
         report.fresh_connections = true;
     } else {
         let vectors: Vec<Vec<f32>> = vectors.into_values().map(|(_, values)| values).collect();
