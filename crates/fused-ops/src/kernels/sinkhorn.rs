@@ -1,4 +1,4 @@
-//! Sinkhorn's normalisation of many small matrices, [`LANES`] of them at a time.
+//! Sinkhorn's normalisation of many small matrices, `LANES` of them at a time.
 
 use rayon::prelude::*;
 
@@ -153,8 +153,8 @@ simd_kernel! {
                     }
                 }
             }
-            if keep {
-                halves[half].copy_from_slice(&matrix);
+            if let Some(kept) = halves.get_mut(half).filter(|_| keep) {
+                kept.copy_from_slice(&matrix);
             }
         }
         if !keep {
