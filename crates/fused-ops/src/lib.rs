@@ -20,6 +20,7 @@
 //! | [`residual_block`] | `x + layers(x)`, each layer `swish(layer_norm(h W + bias) * gain + offset)` | of each layer its normalised rows and what leaves it |
 //! | [`mix_streams`], [`update_streams`] | `sum_s w_{s,t} h_s` with weights for every row | its inputs |
 //! | [`sinkhorn`] | doubly stochastic matrices out of logits | its input |
+//! | [`concatenate`] | `Tensor::cat`, safe beside backward passes of other threads | (burn's own node) |
 //! | [`cross_entropy`] | mean over the targets that count | the gradient of the logits |
 //! | [`adamw`] | PyTorch's AdamW | (an update, not differentiated) |
 //!
@@ -56,6 +57,7 @@ pub use ops::adamw::{AdamWStep, adamw};
 pub use ops::attention::{AttentionShape, RotaryTable, causal_attention};
 pub use ops::bias::{add_bias, bias_gelu};
 pub use ops::bias_norm_swish::bias_norm_swish;
+pub use ops::concatenate::concatenate;
 pub use ops::cross_entropy::{IGNORE_TARGET, cross_entropy};
 pub use ops::distances::pairwise_distances;
 pub use ops::gated_add::gated_add;

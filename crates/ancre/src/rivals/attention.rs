@@ -4,11 +4,11 @@ use burn::{
     module::{Module, Param},
     tensor::{Tensor, activation::softmax, backend::Backend},
 };
-use fused_ops::FusedOps;
+use fused_ops::{FusedOps, concatenate};
 
 use super::{
     Rules, State,
-    rows::{columns, concatenate, parameter, root_mean_square, row, sum, weighted, widened},
+    rows::{columns, parameter, root_mean_square, row, sum, weighted, widened},
 };
 
 /// Added to mean squares, as the package `attn-res` 0.1.0 has it.

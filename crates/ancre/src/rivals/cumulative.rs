@@ -4,12 +4,12 @@ use burn::{
     module::{Module, Param},
     tensor::{Tensor, activation::softmax, backend::Backend},
 };
-use fused_ops::FusedOps;
+use fused_ops::{FusedOps, concatenate};
 
 use super::{
     Rules, State,
     attention::score,
-    rows::{columns, concatenate, parameter, row, weighted},
+    rows::{columns, parameter, row, weighted},
 };
 
 /// What the score of the newest state has more than the others at the start.

@@ -4,11 +4,11 @@ use burn::{
     module::{Module, Param},
     tensor::{Tensor, backend::Backend},
 };
-use fused_ops::FusedOps;
+use fused_ops::{FusedOps, concatenate};
 
 use super::{
     Rules, State,
-    rows::{concatenate, matrix, parameter, root_mean_square, row, widened},
+    rows::{matrix, parameter, root_mean_square, row, widened},
     streams::{self, Weights, one_hot_and_identity},
 };
 

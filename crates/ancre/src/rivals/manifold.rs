@@ -4,11 +4,11 @@ use burn::{
     module::{Module, Param},
     tensor::{Tensor, activation::sigmoid, backend::Backend},
 };
-use fused_ops::FusedOps;
+use fused_ops::{FusedOps, concatenate};
 
 use super::{
     Rules, State,
-    rows::{concatenate, matrix, parameter, root_mean_square, row, widened},
+    rows::{matrix, parameter, root_mean_square, row, widened},
     sinkhorn::sinkhorn,
     streams::{self, Weights},
 };

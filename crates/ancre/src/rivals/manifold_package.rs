@@ -4,12 +4,12 @@ use burn::{
     module::{Module, Param},
     tensor::{Tensor, activation::sigmoid, backend::Backend},
 };
-use fused_ops::FusedOps;
+use fused_ops::{FusedOps, concatenate};
 
 use super::{
     Rules, State,
     hyper::unit_rows_with_gain,
-    rows::{concatenate, matrix, parameter, row, widened},
+    rows::{matrix, parameter, row, widened},
     sinkhorn::sinkhorn,
     streams::{self, Weights, one_hot_and_identity},
 };

@@ -71,18 +71,6 @@ pub(super) fn root_mean_square<B: Backend>(rows: Tensor<B, 2>, eps: f64) -> Tens
     rows.square().mean_dim(1).add_scalar(eps).sqrt()
 }
 
-/// Tensors one after the other along dimension `dim`.
-///
-/// `Tensor::cat` of burn-autodiff 0.21 lets go of its inputs before its output is on the graph. The backward pass of another
-/// thread, which clears what nothing holds, can come in between; the gradient of a parameter then vanishes without a word. So
-/// they are held here until the output is there.
-pub(super) fn concatenate<B: Backend, const D: usize>(tensors: Vec<Tensor<B, D>>, dim: usize) -> Tensor<B, D> {
-    let held = tensors.clone();
-    let all = Tensor::cat(tensors, dim);
-    drop(held);
-    all
-}
-
 /// The columns `[rows, 1]` of a matrix.
 pub(super) fn columns<B: Backend>(matrix: Tensor<B, 2>) -> Vec<Tensor<B, 2>> {
     matrix.split(1, 1)

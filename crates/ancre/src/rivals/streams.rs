@@ -4,11 +4,11 @@ use burn::{
     module::Param,
     tensor::{DType, Tensor, backend::Backend},
 };
-use fused_ops::{FusedOps, mix_streams, update_streams};
+use fused_ops::{FusedOps, concatenate, mix_streams, update_streams};
 
 use super::{
     State,
-    rows::{cast, concatenate, parameter, widened},
+    rows::{cast, parameter, widened},
 };
 
 /// Weights between streams and a branch, the same for all tokens (one row) or for each (`rows`), in the type of sums.

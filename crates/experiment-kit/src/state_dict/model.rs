@@ -97,7 +97,7 @@ fn connection_tensors<B: Backend>(connections: &Connections<B>, prefix: &str) ->
             tensors.insert(name, StoredTensor { shape: vec![values.len()], values });
         }
     }
-    if is_stored(connections.arm()) || connections.arm().uses_tau() {
+    if stores_tau(connections.arm()) {
         let tau = StoredTensor { shape: vec![], values: vec![connections.tau() as f32] };
         tensors.insert(format!("{prefix}{TAU}"), tau);
     }
@@ -164,7 +164,7 @@ pub fn into_model<B: Backend, M: Connected<B>>(
     let model: M = parameters::import::<B, M>(model, weights).map_err(|error| with_stored_names(error, naming))?;
 
     let mut connections = model.connections().clone();
-    if let Some(tau) = tau.filter(|_| is_stored(&arm) || arm.uses_tau()) {
+    if let Some(tau) = tau.filter(|_| stores_tau(&arm)) {
         // Stored as f32: 0.01 comes back as 0.01, not as 0.009999999776.
         let stored: f64 = tau.to_string().parse().unwrap_or(f64::from(tau));
         if stored != connections.tau() {
@@ -186,6 +186,11 @@ pub fn into_model<B: Backend, M: Connected<B>>(
 /// Whether the connections of an arm are parameters to the authors.
 fn is_stored(arm: &Arm) -> bool {
     !matches!(arm, Arm::Cascade | Arm::Fixed(_) | Arm::Rival(_))
+}
+
+/// Whether a temperature is stored beside the connections: the authors do for all of theirs.
+fn stores_tau(arm: &Arm) -> bool {
+    is_stored(arm) || arm.uses_tau()
 }
 
 /// What the vectors of an arm are stored as.

@@ -5,7 +5,7 @@ use burn::{
     tensor::{Bool, Tensor, TensorData, activation::softmax, backend::Backend, ops::FloatTensor},
 };
 
-use super::{primitive, tensor};
+use super::{concatenate::concatenate, primitive, tensor};
 use crate::FusedOps;
 
 /// Sizes of an attention problem: batch, length, heads, head size.
@@ -109,7 +109,7 @@ pub(crate) fn composition<B: Backend>(
     let (cos, sin) = (part(0), part(1));
     let rotate = |x: Tensor<B, 4>| {
         let (low, high) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
-        Tensor::cat(
+        concatenate(
             vec![low.clone() * cos.clone() - high.clone() * sin.clone(), high * cos.clone() + low * sin.clone()],
             3,
         )

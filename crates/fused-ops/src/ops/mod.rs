@@ -6,6 +6,7 @@ pub(crate) mod attention;
 mod autodiff;
 pub(crate) mod bias;
 pub(crate) mod bias_norm_swish;
+pub(crate) mod concatenate;
 pub(crate) mod cross_entropy;
 pub(crate) mod distances;
 pub(crate) mod gated_add;

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Tensor, backend::Backend, ops::FloatTensor};
 
-use super::{primitive, tensor, widened};
+use super::{concatenate::concatenate, primitive, tensor, widened};
 use crate::FusedOps;
 
 /// `output_t = sum_s weights_{s,t} streams_s` in every row, over `n` streams.
@@ -65,7 +65,7 @@ pub(crate) fn composition<B: Backend>(
     let alike = weights.dims()[0];
     let StreamShape { rows, width, sources, targets } = shape(weights.dims(), streams.dims(), n, added.is_some());
     let streams = match added {
-        Some(added) => Tensor::cat(vec![widened(streams), widened(tensor::<B, 2>(added))], 1),
+        Some(added) => concatenate(vec![widened(streams), widened(tensor::<B, 2>(added))], 1),
         None => widened(streams),
     };
     let weights = weights.cast(streams.dtype()).reshape([alike, sources, targets]);

@@ -4,7 +4,7 @@ use burn::{
     module::{AutodiffModule, Module},
     tensor::{Tensor, backend::AutodiffBackend},
 };
-use fused_ops::FusedOps;
+use fused_ops::{FusedOps, concatenate};
 
 use super::Agent;
 
@@ -45,7 +45,7 @@ fn logsumexp<B: FusedOps>(logits: Tensor<B, 2>) -> Tensor<B, 2> {
 /// InfoNCE over rows (each state with its action against all goals of the batch), with `0.1 mean(logsumexp^2)`.
 pub fn critic_loss<B: FusedOps>(agent: &Agent<B>, batch: Batch<B>) -> CriticLoss<B> {
     let Batch { states, actions, goals } = batch;
-    let left = agent.critic.state_action.forward(Tensor::cat(vec![states, actions], 1));
+    let left = agent.critic.state_action.forward(concatenate(vec![states, actions], 1));
     let right = agent.critic.goal.forward(goals);
     let rows = left.dims()[0];
     let logits = fused_ops::pairwise_distances(left, right).neg();
@@ -90,13 +90,13 @@ where
     B: AutodiffBackend<InnerBackend: FusedOps> + FusedOps,
 {
     let Batch { states, goals, .. } = batch;
-    let [mean, log_std] = agent.actor.forward(Tensor::cat(vec![states.clone(), goals.clone()], 1));
+    let [mean, log_std] = agent.actor.forward(concatenate(vec![states.clone(), goals.clone()], 1));
     let unsquashed = mean + log_std.clone().exp() * noise.clone();
     let action = unsquashed.clone().tanh();
     let log_prob = squashed_log_prob(unsquashed.clone(), log_std, noise).sum_dim(1);
     // The gradient goes through the action into the encoder, and not to the encoder's parameters.
     let frozen = agent.critic.state_action.clone().no_grad();
-    let left = frozen.forward(Tensor::cat(vec![states, action], 1));
+    let left = frozen.forward(concatenate(vec![states, action], 1));
     let right = Tensor::from_inner(agent.critic.goal.valid().forward(goals.inner()));
     let rows = left.dims()[0];
     let q = (left - right).square().sum_dim(1).sqrt().neg();

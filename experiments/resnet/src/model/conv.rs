@@ -12,7 +12,7 @@ use burn::{
     module::{Module, Param},
     tensor::{Tensor, TensorData, activation::relu, backend::Backend, module::conv2d, ops::ConvOptions},
 };
-use fused_ops::FusedOps;
+use fused_ops::{FusedOps, concatenate};
 use rand_distr::{Distribution, StandardNormal};
 
 use super::{NetworkConfig, NetworkError};
@@ -131,7 +131,7 @@ impl<B: Backend> Block<B> {
         let smaller = x.select(2, rows).select(3, columns);
         let [batch, _, height, width] = smaller.dims();
         let zeros = Tensor::zeros([batch, self.outputs - channels, height, width], &smaller.device());
-        Tensor::cat(vec![smaller, zeros], 1)
+        concatenate(vec![smaller, zeros], 1)
     }
 }
 

@@ -65,10 +65,11 @@ fn mix_node<B: FusedOps, C: CheckpointStrategy, const N: usize>(
     let nodes: Vec<_> =
         [coefficients.node, base.node].into_iter().chain(states.iter().map(|s| s.node.clone())).collect();
     let Ok(nodes) = nodes.try_into() else { unreachable!("the caller picks N by the number of states") };
-    let states: Vec<_> = states.into_iter().map(|s| s.primitive).collect();
-    let output = B::mix(coefficients.primitive.clone(), first, base.primitive, states.clone());
+    // The states themselves stay until the node is on the graph; see `concatenate`.
+    let primitives: Vec<_> = states.iter().map(|s| s.primitive.clone()).collect();
+    let output = B::mix(coefficients.primitive.clone(), first, base.primitive, primitives.clone());
     match Mix::<N>.prepare::<C>(nodes).compute_bound().stateful() {
-        OpsKind::Tracked(prep) => prep.finish((coefficients.primitive, first, states), output),
+        OpsKind::Tracked(prep) => prep.finish((coefficients.primitive, first, primitives), output),
         OpsKind::UnTracked(prep) => prep.finish(output),
     }
 }
@@ -154,13 +155,14 @@ pub(super) fn connect<B: FusedOps, C: CheckpointStrategy>(link: Link<Autodiff<B,
     let (shape, dtype) = (base.shape(), base.dtype());
     let node = |state: &Tracked<B>| (!state.node.requirement.is_none()).then_some(state.node.id.value);
     let sources: Vec<Option<u64>> = states.iter().map(node).collect();
-    let nodes = [coefficients.node.clone(), base.node.clone(), previous.unwrap_or_else(|| base.clone()).node];
+    let nodes = [coefficients.node.clone(), base.node.clone(), previous.as_ref().unwrap_or(&base).node.clone()];
     let output = B::connect(Link {
         pending: pending.clone(),
         coefficients: coefficients.primitive.clone(),
         first,
         base: base.primitive,
-        states: states.into_iter().map(|state| state.primitive).collect(),
+        // The states themselves stay until the node is on the graph; see `concatenate`.
+        states: states.iter().map(|state| state.primitive.clone()).collect(),
         previous: None,
         kept,
     });
