@@ -27,7 +27,7 @@ pub struct LlamaConfig {
     pub rotary_base: f64,
     /// Added to the mean square in each normalisation.
     pub norm_eps: f64,
-    /// Standard deviation of the initial embeddings and matrices.
+    /// Standard deviation of the initial matrices, and of the embeddings where their own is not given.
     pub init_std: f64,
     /// Whether the last embedding row starts at zero and never learns: what `pad_token_id = -1` means in the authors'
     /// configurations.
@@ -112,6 +112,7 @@ impl LlamaConfig {
             ("rotary base", self.rotary_base),
             ("norm eps", self.norm_eps),
             ("initial standard deviation", self.init_std),
+            ("initial standard deviation of the embeddings", self.variant.embedding_std.unwrap_or(self.init_std)),
         ];
         if let Some((name, value)) = constants.into_iter().find(|(_, v)| !(v.is_finite() && *v > 0.0)) {
             return Err(ModelError::Constant(name, value));

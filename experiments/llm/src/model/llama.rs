@@ -46,7 +46,8 @@ impl<B: FusedOps> Llama<B> {
     /// # Errors
     /// If the configuration is not valid.
     pub fn new(config: &LlamaConfig, seed: u64, device: &B::Device) -> Result<Self, ModelError> {
-        Self::with_weights(config, &mut Drawn { seed, std: config.init_std }, device)
+        let embedding_std = config.variant.embedding_std.unwrap_or(config.init_std);
+        Self::with_weights(config, &mut Drawn { seed, std: config.init_std, embedding_std }, device)
     }
 
     /// A model with weights from a source that is asked for one after another. Connections begin as their arm does.

@@ -20,6 +20,9 @@ pub struct LlamaVariant {
     /// How the frequencies of the rotary embedding are changed for longer sequences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotary_scaling: Option<RotaryScaling>,
+    /// Standard deviation of the initial embeddings; that of the matrices where not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding_std: Option<f64>,
 }
 
 impl LlamaVariant {

@@ -35,21 +35,29 @@ pub trait Weights {
 pub struct Drawn {
     /// Seed of the streams.
     pub seed: u64,
-    /// Standard deviation.
+    /// Standard deviation of the matrices.
     pub std: f64,
+    /// Standard deviation of the embeddings.
+    pub embedding_std: f64,
+}
+
+impl Drawn {
+    fn normal(&self, name: &str, dims: [usize; 2], std: f64) -> Vec<f32> {
+        let rng = training::seed::stream(self.seed, name, 0);
+        let values = Distribution::<f64>::sample_iter(StandardNormal, rng);
+        values.take(dims[0] * dims[1]).map(|z| (z * std) as f32).collect()
+    }
 }
 
 impl Weights for Drawn {
     type Error = ModelError;
 
     fn projection(&mut self, name: &str, dims: [usize; 2]) -> Result<Vec<f32>, ModelError> {
-        let rng = training::seed::stream(self.seed, name, 0);
-        let values = Distribution::<f64>::sample_iter(StandardNormal, rng);
-        Ok(values.take(dims[0] * dims[1]).map(|z| (z * self.std) as f32).collect())
+        Ok(self.normal(name, dims, self.std))
     }
 
     fn embedding(&mut self, name: &str, dims: [usize; 2]) -> Result<Vec<f32>, ModelError> {
-        self.projection(name, dims)
+        Ok(self.normal(name, dims, self.embedding_std))
     }
 
     fn gain(&mut self, _: &str, width: usize) -> Result<Vec<f32>, ModelError> {
