@@ -22,7 +22,7 @@ pub struct Killed {
 }
 
 /// The files that a run's values determine: its log and its newest checkpoint, to the bit.
-fn result(run: &Path) -> (Vec<u8>, PathBuf, Vec<u8>) {
+pub(crate) fn result(run: &Path) -> (Vec<u8>, PathBuf, Vec<u8>) {
     let read = |path: &Path| fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let entries = fs::read_dir(run.join("checkpoints")).unwrap_or_else(|e| panic!("{}: {e}", run.display()));
     let mut checkpoints: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

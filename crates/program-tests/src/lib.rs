@@ -5,6 +5,7 @@
 //! This crate is for tests: its functions panic with a message instead of returning errors.
 
 mod kills;
+mod resumes;
 
 use std::{
     io::{BufRead, BufReader},
@@ -13,6 +14,7 @@ use std::{
 };
 
 pub use kills::{Killed, killed_comparison, killed_run};
+pub use resumes::resumed_arms;
 
 /// A program under test: `Program(env!("CARGO_BIN_EXE_name"))`.
 #[derive(Clone, Copy, Debug)]

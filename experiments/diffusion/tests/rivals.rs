@@ -1,6 +1,6 @@
 //! Connections of other papers in a DiT: where they begin, and that all of them learn.
 
-use ancre::Arm;
+use ancre::{Arm, rivals::RivalKind};
 use burn::{
     backend::{Autodiff, Flex},
     optim::GradientsParams,
@@ -11,20 +11,6 @@ use experiments_diffusion::{model::Dit, presets::Preset};
 use training::parameters::{self, NamedTensor, named_parameters};
 
 type B = Autodiff<Flex>;
-
-const ALL: [&str; 11] = [
-    "residual",
-    "rezero",
-    "layer-scale",
-    "x0-scalars",
-    "layer-norm-scaling",
-    "dense-former:2:1",
-    "hyper-connections:2",
-    "hyper-connections-static:2",
-    "manifold-hyper-connections:2",
-    "attention-residuals:2",
-    "open-attention-residuals:2",
-];
 
 /// With weights that are nowhere zero: gates and the last layer begin there, and would hide all.
 fn model(arm: &str) -> Dit<B> {
@@ -73,7 +59,7 @@ fn what_begins_as_the_ordinary_network_gives_its_prediction() {
 
 #[test]
 fn observations_are_of_the_same_forward_pass() {
-    for arm in ALL {
+    for arm in RivalKind::EACH {
         let observed = model(arm).observe(images(), &[3, 900], &[1, 7]);
         assert_eq!((observed.states.len(), observed.growth.len()), (5, 5), "{arm}");
         assert!(observed.outputs.is_empty() && observed.growth.iter().all(|growth| growth.is_finite()), "{arm}");
@@ -83,7 +69,7 @@ fn observations_are_of_the_same_forward_pass() {
 
 #[test]
 fn connections_learn() {
-    for arm in ALL {
+    for arm in RivalKind::EACH {
         let model = model(arm);
         let gradients = GradientsParams::from_grads(prediction(&model).square().sum().backward(), &model);
         let of_connections = named_parameters::<B, _>(&model).into_iter().filter(|p| p.name.starts_with(CONNECTIONS));

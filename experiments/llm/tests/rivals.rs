@@ -1,6 +1,6 @@
 //! Connections of other papers in a LLaMA: where they begin, that all of them learn, and that files keep them.
 
-use ancre::Arm;
+use ancre::{Arm, rivals::RivalKind};
 use burn::{
     backend::{Autodiff, Flex},
     optim::GradientsParams,
@@ -11,23 +11,6 @@ use experiments_llm::model::{Llama, LlamaConfig, LlamaVariant, state_dict};
 use training::parameters::named_parameters;
 
 type B = Autodiff<Flex>;
-
-const ALL: [&str; 14] = [
-    "residual",
-    "rezero",
-    "layer-scale",
-    "x0-scalars",
-    "layer-norm-scaling",
-    "dense-former:2:1",
-    "hyper-connections:2",
-    "hyper-connections-static:2",
-    "manifold-hyper-connections:2",
-    "manifold-hyper-connections-package:2",
-    "attention-residuals:3",
-    "attention-residuals-sum",
-    "ancre-branches",
-    "open-attention-residuals:2",
-];
 
 fn model(arm: &str) -> Llama<B> {
     let config = LlamaConfig {
@@ -78,7 +61,7 @@ fn what_begins_as_the_ordinary_network_gives_its_logits() {
 
 #[test]
 fn all_observations_are_of_the_same_forward_pass() {
-    for arm in ALL {
+    for arm in RivalKind::EACH {
         let model = model(arm);
         let observed = model.observe(tokens());
         assert_eq!((observed.states.len(), observed.growth.len()), (4, 4), "{arm}");
@@ -89,7 +72,7 @@ fn all_observations_are_of_the_same_forward_pass() {
 /// A gradient reaches the connections of every kind that has parameters, unless their start cuts it off.
 #[test]
 fn connections_learn() {
-    for arm in ALL {
+    for arm in RivalKind::EACH {
         let model = model(arm);
         let loss = model.loss(tokens(), tokens());
         let gradients = GradientsParams::from_grads(loss.backward(), &model);
@@ -114,7 +97,7 @@ fn size<const D: usize>(gradient: Option<Tensor<Flex, D>>) -> f64 {
 
 #[test]
 fn a_file_keeps_them() {
-    for arm in ALL {
+    for arm in RivalKind::EACH {
         let mut stored = state_dict::from_model(&model(arm));
         for (name, tensor) in &mut stored {
             if name.contains("rival") {

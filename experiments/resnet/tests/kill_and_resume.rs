@@ -1,7 +1,8 @@
 //! A run that is killed with SIGKILL at any moment and then resumed ends with the same bytes as one that was not: weights,
 //! moments, the states of the environments, the replay, random numbers.
 
-use program_tests::{Program, killed_comparison, killed_run};
+use ancre::{Arm, rivals::RivalKind};
+use program_tests::{Program, killed_comparison, killed_run, resumed_arms};
 
 const PROGRAM: Program = Program(env!("CARGO_BIN_EXE_experiments-resnet"));
 
@@ -89,4 +90,14 @@ fn windows_of_a_round_go_on_where_they_were() {
     ];
     let settings: Vec<&str> = SETTINGS.iter().copied().chain(more).collect();
     println!("{:?}", killed_run(PROGRAM, &settings));
+}
+
+/// In reinforcement learning and in the classification of images.
+#[test]
+fn every_arm_resumes_to_the_same_bytes() {
+    let arms = [&Arm::NAMES[..], &RivalKind::EACH, &["0:l", "-0.5*0:2+2:3"]].concat();
+    let small = ["--steps", "4", "--depth", "16", "--width", "8", "--set", "training.checkpoint_every=2"];
+    for more in [&["--preset", "smoke", "--set", "evaluation.episodes=2"][..], &["classify"]] {
+        assert_eq!(resumed_arms(PROGRAM, &[more, &small].concat(), &arms), arms.len());
+    }
 }

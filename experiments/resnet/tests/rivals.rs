@@ -1,6 +1,6 @@
 //! Connections of other papers in residual MLPs and convolutional networks: where they begin, and that all of them learn.
 
-use ancre::Arm;
+use ancre::{Arm, rivals::RivalKind};
 use burn::{
     backend::{Autodiff, Flex},
     optim::GradientsParams,
@@ -10,20 +10,6 @@ use experiments_resnet::model::{Activation, Classifier, MlpConfig, Network, Netw
 use training::parameters::named_parameters;
 
 type B = Autodiff<Flex>;
-
-const ALL: [&str; 11] = [
-    "residual",
-    "rezero",
-    "layer-scale",
-    "x0-scalars",
-    "layer-norm-scaling",
-    "dense-former:2:1",
-    "hyper-connections:2",
-    "hyper-connections-static:2",
-    "manifold-hyper-connections:2",
-    "attention-residuals:2",
-    "open-attention-residuals:2",
-];
 
 /// What begins as the ordinary network, and has nothing before the head that would hide another size of the stream.
 const ORDINARY: [&str; 4] = ["residual", "layer-scale:1", "x0-scalars", "dense-former"];
@@ -80,7 +66,7 @@ fn relu_blocks_are_open_too() {
 #[test]
 fn connections_learn() {
     for (network, depth) in NETWORKS {
-        for arm in ALL {
+        for arm in RivalKind::EACH {
             let odd = network == Network::PreConv && (arm.starts_with("open-") || arm.starts_with("attention"));
             if odd && config(network, depth, arm).validate().is_err() {
                 // Three blocks are not cut into two.

@@ -87,6 +87,27 @@ impl RivalKind {
          dense-former[:DILATION:PERIOD], hyper-connections[-static|-rms][:STREAMS], \
          manifold-hyper-connections[-package][:STREAMS], attention-residuals[-sum][:BLOCKS], ancre-branches or open-attention-residuals[:BLOCKS]";
 
+    /// Each of them once, with small numbers where it takes some: for tests and tables of all arms. They fit blocks of two branches, in
+    /// even numbers.
+    pub const EACH: [&'static str; 16] = [
+        "residual",
+        "rezero",
+        "layer-scale:0.1",
+        "x0-scalars",
+        "layer-norm-scaling",
+        "dense-former:2:1",
+        "hyper-connections:2",
+        "hyper-connections-rms:2",
+        "hyper-connections-static:2",
+        "manifold-hyper-connections:2",
+        "manifold-hyper-connections-package:2",
+        "attention-residuals",
+        "attention-residuals-sum:2",
+        "ancre-branches",
+        "open-attention-residuals",
+        "open-attention-residuals:2",
+    ];
+
     /// Whether a text is the name of a rival, whatever stands after the name.
     pub(crate) fn is_name(text: &str) -> bool {
         text.split(':').next().is_some_and(|name| parse(name).is_some())
@@ -257,6 +278,23 @@ mod tests {
             let kind: RivalKind = text.parse().unwrap();
             assert_eq!(kind.to_string(), whole);
             assert_eq!(whole.parse(), Ok(kind));
+        }
+    }
+
+    #[test]
+    fn each_of_them_is_in_the_list_of_all() {
+        let names: Vec<&str> = RivalKind::EACH.iter().filter_map(|text| text.split(':').next()).collect();
+        for text in RivalKind::EACH {
+            assert_eq!(text.parse::<RivalKind>().unwrap().to_string(), text);
+        }
+        // The notation without what may follow a name: a bracket with a dash is a longer name.
+        for word in RivalKind::NOTATION.replace(" or ", ", ").split(", ") {
+            let (name, rest) = word.trim().split_once('[').unwrap_or((word.trim(), ""));
+            assert!(names.contains(&name), "{name}");
+            let longer = rest.split_once(']').map_or("", |(inside, _)| inside);
+            for suffix in longer.split('|').filter(|suffix| suffix.starts_with('-')) {
+                assert!(names.contains(&format!("{name}{suffix}").as_str()), "{name}{suffix}");
+            }
         }
     }
 

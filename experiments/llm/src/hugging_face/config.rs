@@ -127,6 +127,7 @@ impl FolderConfig {
             head_size: raw.head_dim.filter(|size| size.checked_mul(heads) != Some(raw.hidden_size)),
             tied_head: raw.tie_word_embeddings,
             rotary_scaling,
+            embedding_std: None,
         };
         let model = LlamaConfig {
             vocabulary: raw.vocab_size,
