@@ -42,6 +42,8 @@ fn impossible_settings() {
     refused(path, &["--arms", "0:99"], 2, &["0:99", "12"]);
     refused(path, &["--tau", "0"], 2, &["tau = 0"]);
     refused(path, &["--lr=-1"], 2, &["lr"]);
+    refused(path, &["--embedding-lr", "0"], 2, &["--embedding-lr", "positive number"]);
+    refused(path, &["--set", "model.variant.embedding_std=-1.0"], 2, &["of the embeddings is -1", "positive"]);
     refused(path, &["--rank", "8"], 2, &["--rank 8", "--optimizer galore"]);
     refused(path, &["--optimizer", "galore", "--rank", "0"], 2, &["galore.rank is 0", "at least 1"]);
     let galore = |set: &'static str| ["--optimizer", "galore", "--set", set];

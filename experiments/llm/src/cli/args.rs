@@ -80,6 +80,9 @@ pub struct RunArgs {
     /// With GaLore: how many directions of each matrix are kept
     #[arg(long)]
     pub rank: Option<usize>,
+    /// Learning rate of the embeddings, as a multiple of the others'; their weight decay is divided by it
+    #[arg(long, value_name = "FACTOR", value_parser = positive)]
+    pub embedding_lr: Option<f64>,
     /// Tokens in a row
     #[arg(long)]
     pub context: Option<usize>,
@@ -87,6 +90,11 @@ pub struct RunArgs {
     pub data: DataArgs,
     #[command(flatten)]
     pub options: RunOptions,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0 && factor.is_finite());
+    factor.ok_or_else(|| "give a positive number, such as 10".to_owned())
 }
 
 /// Arguments about the text.

@@ -2,10 +2,13 @@
 
 use anyhow::{Result, ensure};
 use experiment_cli::{RunFlags, RunOptions};
-use training::settings::Layers;
+use training::{optimizer::ParameterGroup, settings::Layers};
 
 use super::args::RunArgs;
 use crate::{presets::Preset, settings::Settings};
+
+/// The name of the embeddings' parameter.
+const EMBEDDINGS: &str = "embed_tokens.weight";
 
 impl RunArgs {
     fn preset(&self) -> Preset {
@@ -45,6 +48,14 @@ impl RunFlags for RunArgs {
                 "--rank {rank} is GaLore's: add --optimizer galore, or leave --rank out"
             );
             layers.set("--rank", "training.optimizer.galore.rank", rank)?;
+        }
+        if let Some(factor) = self.embedding_lr {
+            let optimizer = &layers.settings().training.optimizer;
+            let mut groups = optimizer.groups.clone();
+            // AdamW shrinks by rate times decay: so divided, the embeddings shrink as they would without the factor.
+            let weight_decay = Some(optimizer.weight_decay / factor);
+            groups.push(ParameterGroup { parameters: vec![EMBEDDINGS.to_owned()], weight_decay, lr_factor: factor });
+            layers.set("--embedding-lr", "training.optimizer.groups", groups)?;
         }
         let data = &self.data;
         layers.set_if("--data", "data.train", (!data.data.is_empty()).then_some(&data.data))?;
