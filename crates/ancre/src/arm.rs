@@ -6,7 +6,7 @@ use connection_layout::NamedLayout;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::rivals::RivalKind;
+use crate::{InitialWeight, rivals::RivalKind};
 
 /// How the coefficients of a normalised arm follow from its parameters `theta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +59,10 @@ pub enum Arm {
     /// The same free scalars as `scalars`, from 0: the network begins as the cascade, whatever its depth, and learns which states to add
     /// or to take away.
     ZeroScalars,
+    /// `y = B_l(h_{l-1})`, `h_l = y + (1 + tanh(q_l . rms_norm(y))) w_l * h_0`: the first state after every block, feature by feature and
+    /// through a gate that each row opens. Weights begin at the number given, queries at 0: the network begins as the layout `WEIGHT*0:l`.
+    /// Needs the [width](crate::Branches::width) of the stream.
+    GatedFirstState(InitialWeight),
     /// The connections of another paper, around the residual branches inside the blocks; see [`rivals`](crate::rivals).
     Rival(RivalKind),
 }
@@ -73,7 +77,7 @@ impl Default for Arm {
 use Parameterization::{Constant, Hadamard, Softmax};
 
 /// Every arm that is one word, with its name.
-const NAMED: [(&str, Arm); 13] = [
+const NAMED: [(&str, Arm); 14] = [
     ("cascade", Arm::Cascade),
     ("ancre", Arm::Incoming(Softmax)),
     ("hadamard", Arm::Incoming(Hadamard)),
@@ -87,13 +91,17 @@ const NAMED: [(&str, Arm); 13] = [
     ("naive", Arm::NaiveScalars),
     ("scalars", Arm::Scalars),
     ("zero-scalars", Arm::ZeroScalars),
+    (GATED, Arm::GatedFirstState(InitialWeight::ONE)),
 ];
+
+/// The gated first state; a weight may follow, `gated-first-state:2`.
+const GATED: &str = "gated-first-state";
 
 /// Before the name of a fixed layout, where the bare name would be that of an arm.
 const LAYOUT_PREFIX: &str = "layout:";
 
 impl Arm {
-    /// The arms that are one word. Any fixed layout is an arm too.
+    /// The arms that are one word. Any fixed layout is an arm too, and the last of these may have a weight, `gated-first-state:2`.
     pub const NAMES: [&'static str; NAMED.len()] = {
         let mut names = [""; NAMED.len()];
         let mut i = 0;
@@ -110,9 +118,14 @@ impl Arm {
             Self::Cascade | Self::Fixed(_) => false,
             Self::Incoming(p) | Self::Outgoing(p) => *p != Constant,
             Self::Replacing(r) => *r != Replacement::Constant,
-            Self::NaiveScalars | Self::Scalars | Self::ZeroScalars => true,
+            Self::NaiveScalars | Self::Scalars | Self::ZeroScalars | Self::GatedFirstState(_) => true,
             Self::Rival(kind) => kind.is_learned(),
         }
+    }
+
+    /// Whether it acts on the features of the stream, which are the last dimension then: needs to know their number.
+    pub fn acts_on_features(&self) -> bool {
+        matches!(self, Self::GatedFirstState(_) | Self::Rival(_))
     }
 
     /// Whether `tau` has an effect on the arm.
@@ -129,7 +142,7 @@ impl Arm {
 /// A text that names no arm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{text}` is not an arm: give one of {}, or a fixed layout such as `0:2+2:3`, `0:l` or `layout:dense`, or a rival: {}",
+    "`{text}` is not an arm: give one of {}[:WEIGHT] (a finite number), or a fixed layout such as `0:2+2:3`, `0:l` or `layout:dense`, or a rival: {}",
     Arm::NAMES.join(", "),
     RivalKind::NOTATION
 )]
@@ -147,6 +160,10 @@ impl FromStr for Arm {
         }
         if let Some(layout) = word.strip_prefix(LAYOUT_PREFIX) {
             return Ok(Self::Fixed(layout.trim().to_owned()));
+        }
+        if let Some(weight) = word.strip_prefix(GATED).and_then(|rest| rest.strip_prefix(':')) {
+            let weight = weight.parse().ok().and_then(InitialWeight::new);
+            return weight.map(Self::GatedFirstState).ok_or_else(|| ParseArmError { text: text.to_owned() });
         }
         if let Ok(kind) = word.parse() {
             return Ok(Self::Rival(kind));
@@ -172,6 +189,7 @@ impl fmt::Display for Arm {
                 write!(f, "{}{layout}", if plain { "" } else { LAYOUT_PREFIX })
             }
             Self::Rival(kind) => kind.fmt(f),
+            Self::GatedFirstState(weight) if *weight != InitialWeight::ONE => write!(f, "{GATED}:{}", weight.get()),
             _ => match NAMED.iter().find(|(_, arm)| arm == self) {
                 Some((name, _)) => f.pad(name),
                 None => unreachable!("every arm but a fixed layout and a rival has a name"),
@@ -211,6 +229,8 @@ mod tests {
             "rezero",
             "dense-former:2:1",
             "layer-scale:0.0001",
+            "gated-first-state:2.5",
+            "gated-first-state:-1",
         ]) {
             let arm: Arm = text.parse().unwrap();
             assert_eq!(arm.to_string(), text);
@@ -229,6 +249,9 @@ mod tests {
         let message = "ancer".parse::<Arm>().unwrap_err().to_string();
         assert!(message.contains("`ancer`") && message.contains("ancre, hadamard") && message.contains("0:2+2:3"));
         assert!(message.contains("dense-former[:DILATION:PERIOD]"));
+        for text in ["gated-first-state:", "gated-first-state:nan", "gated-first-state:1e39", "gated-first-state:l"] {
+            assert!(text.parse::<Arm>().is_err(), "{text}");
+        }
         // No layout, though it has a colon.
         assert!("rezero:2".parse::<Arm>().is_err() && "hyper-connections:0".parse::<Arm>().is_err());
     }

@@ -5,9 +5,9 @@ use connection_layout::{LayoutError, ParseLayoutError};
 use thiserror::Error;
 
 use crate::{
-    Arm, Connections,
+    Arm, Connections, GatedFirstState, InitialWeight,
     plan::Plan,
-    rivals::{RivalConfig, RivalError},
+    rivals::{LARGEST_SIZE, RivalConfig, RivalError},
 };
 
 /// The authors' temperature of the softmax in language models and diffusion.
@@ -22,7 +22,8 @@ pub struct ConnectionsConfig {
     pub arm: Arm,
     /// Temperature of the softmax; of no effect on arms without one.
     pub tau: f64,
-    /// The residual branches of the network, which [rivals](crate::rivals) stand around; `None` where a model does not open them.
+    /// The residual branches of the network, which [rivals](crate::rivals) stand around, and the width of its stream, which a
+    /// [gated first state](Arm::GatedFirstState) needs; `None` where a model does not open them.
     pub branches: Option<Branches>,
 }
 
@@ -53,15 +54,30 @@ pub enum ConnectionsError {
     /// A rival in a model that does not open its blocks.
     #[error(
         "the arm `{0}` stands around the residual branches inside blocks, which this model does not open: take one of {names}",
-        names = Arm::NAMES.join(", ")
+        names = anywhere()
     )]
     Closed(Arm),
+    /// Weights of features in a model that does not say how many there are.
+    #[error(
+        "the arm `{0}` has weights for every feature of the stream, of which this model does not tell the number: take one of {names}",
+        names = anywhere()
+    )]
+    Featureless(Arm),
+    /// No features, or more than any machine holds.
+    #[error("a stream of width {0} cannot be connected: give 1 to {LARGEST_SIZE}")]
+    Width(usize),
     /// The rival does not fit the branches.
     #[error(transparent)]
     Rival(#[from] RivalError),
     /// Stored parameters do not fit the arm and depth.
     #[error("stored connections do not fit: {0}")]
     Stored(String),
+}
+
+/// The names of the arms that any model can have.
+fn anywhere() -> String {
+    let fits = |name: &&str| name.parse().is_ok_and(|arm: Arm| !arm.acts_on_features());
+    Arm::NAMES.into_iter().filter(fits).collect::<Vec<_>>().join(", ")
 }
 
 impl ConnectionsConfig {
@@ -97,6 +113,7 @@ impl ConnectionsConfig {
     /// As [`init`](Self::init).
     pub fn validate(&self) -> Result<(), ConnectionsError> {
         check_tau(self.tau)?;
+        self.gated()?;
         if let Some(rival) = self.rival()? {
             rival.validate()?;
         }
@@ -106,10 +123,13 @@ impl ConnectionsConfig {
     /// The module on a device. It draws no random numbers: every arm starts from constants.
     ///
     /// # Errors
-    /// For a depth of 0, a layout that is wrong at this depth, or a temperature that is not positive.
+    /// For a depth of 0, a layout that is wrong at this depth, a temperature that is not positive, or an arm that needs to know the
+    /// network's branches where they are not given.
     pub fn init<B: Backend>(&self, device: &B::Device) -> Result<Connections<B>, ConnectionsError> {
+        let plan = self.plan()?;
         let rival = self.rival()?.map(|rival| rival.init(device)).transpose()?;
-        Ok(Connections::new(self.plan()?, check_tau(self.tau)?, rival, device))
+        let gate = self.gated()?.map(|(width, initial)| GatedFirstState::new(self.depth, width, initial, device));
+        Ok(Connections::new(plan, check_tau(self.tau)?, gate, rival, device))
     }
 
     /// Number of parameters that training changes. A softmax over one entry is 1 whatever its parameter, so that one
@@ -122,12 +142,10 @@ impl ConnectionsConfig {
         if let Some(rival) = self.rival()? {
             return Ok(rival.parameters());
         }
-        Ok(match self.arm {
-            _ if !self.arm.is_learned() => 0,
-            Arm::Scalars | Arm::ZeroScalars => plan.coefficients,
-            // One entry fewer than is stored: the first of ANCRe, the last of outgoing, the first of the naive scalars.
-            _ => plan.coefficients - 1,
-        })
+        if let Some((width, _)) = self.gated()? {
+            return Ok(self.depth.saturating_mul(width).saturating_mul(2));
+        }
+        Ok(plan.trained_coefficients())
     }
 
     /// The rival that the arm is, at the size of the network.
@@ -139,6 +157,20 @@ impl ConnectionsConfig {
         let Branches { per_block, width } = self.branches.ok_or_else(|| ConnectionsError::Closed(self.arm.clone()))?;
         let branches = self.depth.saturating_mul(per_block);
         Ok(Some(RivalConfig { kind: kind.clone(), branches, per_block, width, tau: self.tau }))
+    }
+
+    /// The width of the stream and what the weights begin at, where the arm is a gated first state.
+    ///
+    /// # Errors
+    /// [`ConnectionsError::Featureless`] where the model does not tell the width, [`ConnectionsError::Width`] where it is out of range.
+    pub(crate) fn gated(&self) -> Result<Option<(usize, InitialWeight)>, ConnectionsError> {
+        let Arm::GatedFirstState(initial) = self.arm else { return Ok(None) };
+        let Branches { width, .. } = self.branches.ok_or_else(|| ConnectionsError::Featureless(self.arm.clone()))?;
+        if (1..=LARGEST_SIZE).contains(&width) {
+            Ok(Some((width, initial)))
+        } else {
+            Err(ConnectionsError::Width(width))
+        }
     }
 
     fn plan(&self) -> Result<Plan, ConnectionsError> {

@@ -11,7 +11,7 @@ use connection_layout::{Coefficients, CoefficientsError, Direction};
 use fused_ops::FusedOps;
 
 use crate::{
-    Arm, ConnectionsError, History,
+    Arm, ConnectionsError, GatedFirstState, History,
     config::check_tau,
     plan::{Normalisation, Plan},
     rivals::Rival,
@@ -34,6 +34,8 @@ pub struct Connections<B: Backend> {
     scatter: Option<Tensor<B, 1, Int>>,
     /// What is added to the coefficients: `[coefficients]`.
     offset: Option<Tensor<B, 1>>,
+    /// The first state through a gate, in the place of a mix.
+    gate: Option<GatedFirstState<B>>,
     /// Connections of another paper in the place of these.
     rival: Option<Rival<B>>,
     tau: f64,
@@ -42,10 +44,17 @@ pub struct Connections<B: Backend> {
 }
 
 impl<B: Backend> Connections<B> {
-    pub(crate) fn new(plan: Plan, tau: f64, rival: Option<Rival<B>>, device: &B::Device) -> Self {
-        let theta =
-            (plan.coefficients > 0).then(|| theta_parameter(plan.initial.clone(), plan.arm.is_learned(), device));
-        let mut module = Self { theta, gather: None, padding: None, scatter: None, offset: None, rival, tau, plan };
+    pub(crate) fn new(
+        plan: Plan,
+        tau: f64,
+        gate: Option<GatedFirstState<B>>,
+        rival: Option<Rival<B>>,
+        device: &B::Device,
+    ) -> Self {
+        let theta = (plan.coefficients > 0 && gate.is_none())
+            .then(|| theta_parameter(plan.initial.clone(), plan.arm.is_learned(), device));
+        let (gather, padding, scatter, offset) = (None, None, None, None);
+        let mut module = Self { theta, gather, padding, scatter, offset, gate, rival, tau, plan };
         if let Normalisation::Softmax { from } = &module.plan.normalisation {
             let longest = module.plan.vectors.iter().copied().max().unwrap_or(0);
             let (mut gather, mut padding, mut place) = (Vec::new(), Vec::new(), Vec::new());
@@ -90,6 +99,20 @@ impl<B: Backend> Connections<B> {
     /// branches, and these connections then pass on what they get.
     pub fn rival(&self) -> Option<&Rival<B>> {
         self.rival.as_ref()
+    }
+
+    /// The first state's gate, where the arm is [`Arm::GatedFirstState`].
+    pub fn gate(&self) -> Option<&GatedFirstState<B>> {
+        self.gate.as_ref()
+    }
+
+    /// Number of parameters that training changes, as [`ConnectionsConfig::trained_parameters`](crate::ConnectionsConfig::trained_parameters).
+    pub fn trained_parameters(&self) -> usize {
+        match (&self.rival, &self.gate) {
+            (Some(rival), _) => rival.num_params(),
+            (None, Some(gate)) => gate.num_params(),
+            (None, None) => self.plan.trained_coefficients(),
+        }
     }
 
     /// Replaces the temperature, as a stored one does when weights are loaded.
@@ -166,12 +189,14 @@ impl<B: FusedOps> Connections<B> {
     }
 
     /// The coefficient of every shortcut as numbers; 0 for those that the arm does not have. Those of a
-    /// [replacing](Arm::Replacing) arm are the shares of its softmax less one at each newest state, so that they sum to 0.
+    /// [replacing](Arm::Replacing) arm are the shares of its softmax less one at each newest state, so that they sum to 0; those of a
+    /// [gated first state](Arm::GatedFirstState) are the means of its weights, with the gate as it begins.
     ///
     /// # Errors
     /// If one is not finite, as after a run that diverged; the error names the shortcut.
     pub fn coefficients(&self) -> Result<Coefficients, CoefficientsError> {
-        self.by_target(self.coefficient_tensor())
+        let means = self.gate.as_ref().map(GatedFirstState::mean_weights);
+        self.by_target(means.or_else(|| self.coefficient_tensor()))
     }
 
     /// Values that are arranged as coefficients, with zeros for the shortcuts that the arm does not have.
@@ -228,6 +253,10 @@ impl<B: FusedOps> Connections<B> {
         let target = block + 1;
         let kept = self.plan.last_use[target] > target;
         let state = match &history.coefficients {
+            _ if let Some(gate) = &self.gate => {
+                let first = history.states[0].clone().expect("the history was started by these connections");
+                gate.connect(block, output, first)
+            }
             Some(coefficients) if kept || !row.sources.is_empty() => {
                 let state =
                     |&i: &usize| history.states[i].clone().expect("the history was started by these connections");

@@ -17,14 +17,11 @@ use std::ops::{Add, AddAssign, Sub};
 use crate::{
     ConnectionsConfig, ConnectionsError,
     plan::{Plan, Row},
-    rivals::{HyperNorm, ManifoldForm, RivalConfig, RivalKind},
+    rivals::{HyperNorm, ManifoldForm, RivalConfig, RivalKind, sinkhorn},
 };
 
 /// Bytes of a number.
 const F32: u64 = 4;
-
-/// Rounds of Sinkhorn's normalisation in manifold-constrained Hyper-Connections, of two halves each.
-const SINKHORN_ROUNDS: u64 = 20;
 
 /// Arithmetic and traffic of a pass over one token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +90,7 @@ fn times(count: u64, work: Work) -> Work {
 }
 
 impl ConnectionsConfig {
-    /// What these connections cost on a stream of a width, for rivals the width of their branches.
+    /// What these connections cost on a stream of a width, for rivals and a gated first state the width of their branches.
     ///
     /// The mix of `n` states of width `d` takes `2nd` operations and moves `(n + 2)d` numbers: the block's output and the states in,
     /// the new state out. Backward, a state that `m` mixes took adds `m` products of their gradients to its own, and forms the `m`
@@ -109,6 +106,9 @@ impl ConnectionsConfig {
             return Ok(rival.cost());
         }
         let parameters = self.trained_parameters()? as u64;
+        if let Some((width, _)) = self.gated()? {
+            return Ok(gated_first_state(self.depth as u64, width as u64, parameters));
+        }
         Ok(mixes(&plan, width as u64, self.arm.is_learned(), parameters))
     }
 }
@@ -129,6 +129,18 @@ fn mixes(plan: &Plan, d: u64, learned: bool, parameters: u64) -> Cost {
     let open = |l: usize| plan.rows[l..].iter().filter(|row| waits(row, l)).count() as u64;
     let open = (1..=plan.depth()).map(open).max().unwrap_or(0);
     Cost { parameters, forward, backward, kept: 0, open_gradients: F32 * open * d }
+}
+
+/// The first state through a gate after each of so many blocks: the gate, then the sum.
+fn gated_first_state(blocks: u64, d: u64, parameters: u64) -> Cost {
+    // A mean square, a product with the query, six operations on what they give; `b + open * (w * s)`.
+    let forward = [work(4 * d + 6, d + 1), work(3 * d, 3 * d + 1)];
+    // Of the sum: `g w`, its products with state and gate, and `w`'s part. Of the gate: eight operations on numbers, the query's part, and
+    // what the output gets. The state has one more reader.
+    let backward = [work(7 * d, 3 * d + 2), work(6 * d + 8, 3 * d + 2), READER.on(d)];
+    let sum = |works: &[Work]| works.iter().fold(Work::default(), |sum, &work| sum + times(blocks, work));
+    let kept = F32 * blocks * d; // the outputs, which an ordinary network has no need of
+    Cost { parameters, forward: sum(&forward), backward: sum(&backward), kept, open_gradients: F32 * d }
 }
 
 /// Work on each number of a row.
@@ -187,8 +199,9 @@ impl RivalConfig {
                     }
                     tally.add(1, weighted_sum(sources.len() as u64, d, false));
                     for &source in &sources {
-                        // Of several readers, all but one add. The first state has the first branch as a reader, too.
-                        let first = last_use[source] == 0 && source > 0;
+                        // Of several readers, all but one add. The first state has the first branch as a reader, too, and an output
+                        // that no sum follows the next block.
+                        let first = last_use[source] == 0 && source > 0 && source.is_multiple_of(period);
                         tally.add(u64::from(!first), [Work::default(), READER.on(d)]);
                         last_use[source] = newest;
                     }
@@ -222,7 +235,7 @@ impl RivalConfig {
                 tally.add(branches * n * (n + 2), [work(2, 0), work(4, 0)]);
                 tally.add(branches * n, [work(9, 0), work(7, 0)]);
                 // Exponentials, then divisions by sums: each half of a round.
-                let halves = 2 * SINKHORN_ROUNDS;
+                let halves = 2 * sinkhorn::ROUNDS as u64;
                 tally.add(branches * n * n, [work(3 + 2 * halves, 2), work(1 + 4 * halves, 3)]);
                 open = n - 1;
             }
@@ -246,7 +259,8 @@ impl RivalConfig {
             }
             RivalKind::AncreBranches => {
                 for mixed in 1..=branches {
-                    tally.add(1, weighted_sum(mixed, d, false));
+                    // One source is passed on as it is.
+                    tally.add(u64::from(mixed > 1), weighted_sum(mixed, d, false));
                     tally.less_shortcut(d);
                 }
                 let all = branches + 1;
@@ -264,7 +278,6 @@ impl RivalConfig {
                     tally.add(1, [work(1, 0), work(1, 0)]); // the bias of the newest
                 }
                 // All states are read by shortcuts, but none directly by a branch.
-                tally.add(branches, [Work::default(), Work::default()]);
                 tally.first_readers(branches, d);
                 open = 1 + branches / every;
             }

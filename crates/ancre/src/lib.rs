@@ -9,7 +9,8 @@
 //! ```
 //!
 //! That is `K(K+1)/2` scalars for `K` blocks. [`Arm`] names the variants: the plain cascade, any fixed layout, ANCRe
-//! itself, uniform and outgoing normalisation, a softmax in place of the blocks' own shortcuts, unnormalised scalars. Each is one value of the same configuration, so that
+//! itself, uniform and outgoing normalisation, a softmax in place of the blocks' own shortcuts, unnormalised scalars, and the first state
+//! through a learned gate. Each is one value of the same configuration, so that
 //! a comparison changes nothing else.
 //!
 //! To use it in a model, hold a [`Connections`] beside the blocks and pass each block's output through it:
@@ -49,6 +50,7 @@ mod blocks;
 mod config;
 mod connections;
 mod cost;
+mod gated;
 mod history;
 mod plan;
 pub mod rivals;
@@ -58,6 +60,7 @@ pub use blocks::Blocks;
 pub use config::{Branches, ConnectionsConfig, ConnectionsError, DEFAULT_TAU};
 pub use connections::Connections;
 pub use cost::{Cost, Work};
+pub use gated::{GatedFirstState, InitialWeight};
 pub use history::History;
 
 /// The Rust code in the repository's README compiles.

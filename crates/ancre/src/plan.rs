@@ -55,6 +55,10 @@ impl Plan {
             Arm::Incoming(_) | Arm::Outgoing(_) | Arm::Replacing(_) | Arm::Scalars | Arm::ZeroScalars => {
                 Layout::parse("dense", depth)?
             }
+            Arm::GatedFirstState(initial) => {
+                weight = initial.get();
+                Layout::parse("0:l", depth)?
+            }
             Arm::NaiveScalars => Layout::new(depth, (2..=depth).map(|l| (l - 1, l)))?,
         };
         let mut rows = Vec::with_capacity(depth);
@@ -89,13 +93,27 @@ impl Plan {
             Arm::Incoming(p) | Arm::Outgoing(p) => {
                 vec![if *p == Parameterization::Hadamard { 1.0 } else { 0.0 }; coefficients]
             }
-            Arm::Cascade | Arm::Rival(_) | Arm::Fixed(_) | Arm::NaiveScalars => vec![weight; coefficients],
+            Arm::Cascade | Arm::Rival(_) | Arm::Fixed(_) | Arm::GatedFirstState(_) | Arm::NaiveScalars => {
+                vec![weight; coefficients]
+            }
         };
         let offset = match arm {
             Arm::Replacing(_) => (1..=depth).flat_map(|l| newest_row(l, |_| -1.0, -1.0)).collect(),
             _ => Vec::new(),
         };
         Ok(Self { arm: arm.clone(), rows, coefficients, vectors, initial, normalisation, offset, last_use })
+    }
+
+    /// How many of the coefficients training changes, for arms that mix states by them.
+    pub fn trained_coefficients(&self) -> usize {
+        match self.arm {
+            _ if !self.arm.is_learned() => 0,
+            Arm::Scalars | Arm::ZeroScalars => self.coefficients,
+            // These are no coefficients.
+            Arm::GatedFirstState(_) | Arm::Rival(_) | Arm::Cascade | Arm::Fixed(_) => 0,
+            // One entry fewer than is stored: the first of ANCRe, the last of outgoing, the first of the naive scalars.
+            Arm::Incoming(_) | Arm::Outgoing(_) | Arm::Replacing(_) | Arm::NaiveScalars => self.coefficients - 1,
+        }
     }
 
     pub fn depth(&self) -> usize {

@@ -194,6 +194,11 @@ fn the_number_of_trained_parameters_is_counted() {
     );
 }
 
+/// The arms whose states are sums of earlier states with one coefficient each.
+fn mixes() -> Vec<&'static str> {
+    Arm::NAMES.into_iter().filter(|name| !name.parse::<Arm>().unwrap().acts_on_features()).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -201,7 +206,7 @@ proptest! {
     #[test]
     fn states_are_the_sums_that_the_coefficients_describe(
         depth in 1usize..7,
-        arm in prop::sample::select(&Arm::NAMES[..]),
+        arm in prop::sample::select(mixes()),
         seed in prop::collection::vec(-0.02f32..0.02, 28),
         factors in prop::collection::vec(-1.0f32..1.0, 7),
     ) {

@@ -104,6 +104,26 @@ fn attention_over_sources_counted_by_hand() {
 }
 
 #[test]
+fn ancre_over_branches_counted_by_hand() {
+    // The first branch reads the embeddings as they are; the others and the network mixes of 2, 3, 4 and 5 sources. Four shortcuts are saved.
+    let cost = of("ancre-branches", 2, 10);
+    let forward = [(3 + 5 + 7 + 9) * 10 - 4 * 10, (3 + 4 + 5 + 6) * 10 - 4 * 30];
+    // A product and an inner product a source. Fifteen readers of five sources: ten additions. Four second readers are saved.
+    let backward = [3 * 14 * 10 + 10 * 10 - 4 * 10, (5 + 7 + 9 + 11) * 10 + 10 * 10 - 4 * 10];
+    assert_eq!(counts(cost), [forward[0], forward[1], backward[0], backward[1]]);
+    assert_eq!((cost.parameters, cost.open_gradients), (14, 4 * 10 * F32));
+}
+
+/// Outputs that no sum follows were counted as if sums were their first readers.
+#[test]
+fn dense_former_with_a_period_counted_by_hand() {
+    // Sums of 3 and 5 outputs after the second and the fourth block. The embeddings, e_1 and e_3 have blocks as readers, too; the second sum
+    // reads e_0, e_1 and e_2 again: six more additions.
+    let dense = of("dense-former:1:2", 4, 10);
+    assert_eq!(counts(dense), [50 + 90, 40 + 60, 90 + 150 + 60, 70 + 110 + 60]);
+}
+
+#[test]
 fn rivals_need_open_blocks() {
     let rezero = ConnectionsConfig::new(2).with_arm("rezero".parse().unwrap());
     assert!(matches!(rezero.cost(8), Err(ConnectionsError::Closed(_))));

@@ -3,7 +3,10 @@
 
 use std::path::Path;
 
-use ancre::rivals::{HyperNorm, ManifoldForm, Rival, RivalConfig, RivalKind};
+use ancre::{
+    InitialWeight,
+    rivals::{HyperNorm, ManifoldForm, Rival, RivalConfig, RivalKind},
+};
 use burn::{
     backend::{Autodiff, Flex},
     module::{Module, ModuleMapper, ModuleVisitor, Param},
@@ -23,7 +26,10 @@ fn kind(method: &str, manifest: &Value, size: &str) -> RivalKind {
     let attention = |blocks, final_query| RivalKind::AttentionResiduals { blocks, final_query };
     match method {
         "rezero" => RivalKind::ReZero,
-        "layerscale" => RivalKind::LayerScale { initial: manifest["layerscale_init"].as_f64().expect("a number") },
+        "layerscale" => {
+            let initial = manifest["layerscale_init"].as_f64().and_then(InitialWeight::new);
+            RivalKind::LayerScale { initial: initial.expect("a number") }
+        }
         "lns" | "lns_rms" => RivalKind::LayerNormScaling,
         "dwa" => dense(1, 1),
         "dwa_dil2" => dense(2, 1),

@@ -455,7 +455,6 @@ fn sizes_that_fit_nothing_are_refused() {
     for kind in [
         RivalKind::DenseFormer { dilation: 0, period: 1 },
         RivalKind::ManifoldHyperConnections { streams: 0, form: ManifoldForm::Paper },
-        RivalKind::LayerScale { initial: f64::NAN },
         RivalKind::AttentionResiduals { blocks: Some(0), final_query: true },
     ] {
         let config = RivalConfig { kind: kind.clone(), branches: 4, per_block: 2, width: 4, tau: 0.01 };

@@ -6,6 +6,7 @@
 //!
 //! With [`TrainingProgram`] it says how data is loaded and what an experiment is made of; [`compare()`] and [`train()`]
 //! are then the subcommands, from arguments to the last line that is printed. [`export()`] writes the weights of a run.
+//! [`sweep`] is for examples that compare arms, each at its best setting.
 //!
 //! What is the program's own stays there: its subcommands, examples in help texts, presets, flags about data.
 
@@ -13,6 +14,7 @@ mod args;
 mod commands;
 mod program;
 pub mod request;
+pub mod sweep;
 
 pub use args::{CompareArgs, ExportOptions, RunFlags, RunOptions, TrainArgs};
 pub use commands::{compare, export, metrics_table, train};

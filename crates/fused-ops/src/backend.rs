@@ -8,8 +8,8 @@ use burn::tensor::{
 
 use crate::ops::{
     adamw, adamw::AdamWStep, attention, attention::AttentionShape, bias, bias_norm_swish, cross_entropy, distances,
-    gated_add, mix, mix::Link, modulated_layer_norm, residual_block, rms_norm, self_attention, sinkhorn, softmax,
-    streams, swiglu,
+    gated_add, gated_shortcut, mix, mix::Link, modulated_layer_norm, residual_block, rms_norm, self_attention,
+    sinkhorn, softmax, streams, swiglu,
 };
 
 /// What the fused operations need of a backend.
@@ -180,6 +180,21 @@ pub trait FusedOps: Backend {
         _upstream: FloatTensor<Self>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         no_kernel::<Self>("gated_add")
+    }
+
+    /// See [`gated_shortcut`](crate::gated_shortcut()): base and state; weight and query.
+    fn gated_shortcut(rows: [FloatTensor<Self>; 2], parameters: [FloatTensor<Self>; 2], eps: f64) -> FloatTensor<Self> {
+        gated_shortcut::composition::<Self>(rows, parameters, eps)
+    }
+
+    /// Gradients of base, state, weight and query.
+    fn gated_shortcut_backward(
+        _rows: [FloatTensor<Self>; 2],
+        _parameters: [FloatTensor<Self>; 2],
+        _upstream: FloatTensor<Self>,
+        _eps: f64,
+    ) -> [FloatTensor<Self>; 4] {
+        no_kernel::<Self>("gated_shortcut")
     }
 
     /// See [`add_bias`](crate::add_bias()).

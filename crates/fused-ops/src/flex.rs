@@ -50,6 +50,15 @@ fn rows_affine([bias, gain, offset]: &[FlexTensor; 3]) -> Affine<'_> {
     Affine { bias: slice(bias), gain: slice(gain), offset: slice(offset) }
 }
 
+fn gated_shortcut<'a>(
+    [base, state]: &'a [FlexTensor; 2],
+    [weight, query]: &'a [FlexTensor; 2],
+    eps: f64,
+) -> kernels::gated_shortcut::Inputs<'a> {
+    let [base, state, weight, query] = [base, state, weight, query].map(slice);
+    kernels::gated_shortcut::Inputs { base, state, weight, query, eps: eps as f32 }
+}
+
 fn all_streams<'a>(
     weights: &'a FlexTensor,
     streams: &'a FlexTensor,
@@ -400,6 +409,32 @@ impl FusedOps for Flex {
             kernels::bias_norm_swish::backward(slice(&x), rows_affine(&affine), slice(&upstream), eps as f32, &mut dx)
                 .map(|gradient| tensor(gradient, shape(&affine[0])));
         [tensor(dx, shape(&x)), dbias, dgain, doffset]
+    }
+
+    fn gated_shortcut(rows: [FlexTensor; 2], parameters: [FlexTensor; 2], eps: f64) -> FlexTensor {
+        let ([base, state], [weight, query]) = (&rows, &parameters);
+        if !all_f32(&[base, state, weight, query]) {
+            return ops::gated_shortcut::composition::<Self>(rows, parameters, eps);
+        }
+        let (rows, parameters) = (rows.map(|t| t.to_contiguous()), parameters.map(|t| t.to_contiguous()));
+        let mut output = vec![0.0; slice(&rows[0]).len()];
+        kernels::gated_shortcut::forward(gated_shortcut(&rows, &parameters, eps), &mut output);
+        tensor(output, shape(&rows[0]))
+    }
+
+    fn gated_shortcut_backward(
+        rows: [FlexTensor; 2],
+        parameters: [FlexTensor; 2],
+        upstream: FlexTensor,
+        eps: f64,
+    ) -> [FlexTensor; 4] {
+        let (rows, parameters) = (rows.map(|t| t.to_contiguous()), parameters.map(|t| t.to_contiguous()));
+        let upstream = upstream.to_contiguous();
+        let [mut db, mut ds] = [(); 2].map(|()| vec![0.0; slice(&rows[0]).len()]);
+        let inputs = gated_shortcut(&rows, &parameters, eps);
+        let [dw, dq] = kernels::gated_shortcut::backward(inputs, slice(&upstream), &mut db, &mut ds);
+        let [sizes, width] = [shape(&rows[0]), shape(&parameters[0])];
+        [tensor(db, sizes.clone()), tensor(ds, sizes), tensor(dw, width.clone()), tensor(dq, width)]
     }
 
     fn pairwise_distances(left: FlexTensor, right: FlexTensor) -> FlexTensor {

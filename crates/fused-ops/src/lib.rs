@@ -13,6 +13,7 @@
 //! | [`self_attention`] | bidirectional softmax attention on packed queries, keys, values | its input and one number a row and head |
 //! | [`modulated_layer_norm`] | `layer_norm(x) * (1 + scale) + shift` | its input and the scale |
 //! | [`gated_add`] | `x + gate * branch` | the gate and the branch |
+//! | [`gated_shortcut`] | `base + (1 + tanh(query . rms_norm(base))) * weight * state` | its inputs |
 //! | [`add_bias`] | `x + bias` | nothing |
 //! | [`bias_gelu`] | `gelu(x + bias)`, tanh form | the derivative of GELU |
 //! | [`bias_norm_swish`] | `swish(layer_norm(x + bias) * gain + offset)` | its inputs |
@@ -61,6 +62,7 @@ pub use ops::concatenate::concatenate;
 pub use ops::cross_entropy::{IGNORE_TARGET, cross_entropy};
 pub use ops::distances::pairwise_distances;
 pub use ops::gated_add::gated_add;
+pub use ops::gated_shortcut::gated_shortcut;
 pub use ops::mix::{Link, MixChain, PendingGradients, mix, mix_at};
 pub use ops::modulated_layer_norm::modulated_layer_norm;
 pub use ops::residual_block::residual_block;

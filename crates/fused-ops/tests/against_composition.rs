@@ -368,6 +368,37 @@ fn gated_add() {
 }
 
 #[test]
+fn gated_shortcut() {
+    // One task, several with a remainder, a width beyond a task.
+    for (rows, width) in [(1, 1), (3, 7), (130, 64), (271, 67), (2, 9000)] {
+        let matrix = |seed| (values(seed, rows * width), [rows, width]);
+        let row = |seed| (values(seed, width), [1, width]);
+        let leaves = [matrix(1), matrix(2), row(3), row(4)];
+        check(&format!("gated_shortcut {rows}x{width}"), &leaves, 5e-6, |t| {
+            let row = |i: usize| t[i].clone().reshape([width]);
+            fused_ops::gated_shortcut(t[0].clone(), t[1].clone(), row(2), row(3), 1e-6)
+        });
+    }
+}
+
+/// Rows of one type beside parameters of another went through the forward pass and stopped the backward pass.
+#[test]
+#[should_panic(expected = "gated_shortcut: tensors have one type")]
+fn parameters_of_a_gated_shortcut_are_not_in_half_precision() {
+    let row = || leaf(&values(1, 4), [4], DType::BF16);
+    let rows = || leaf(&values(1, 8), [2, 4], DType::F32);
+    let _ = fused_ops::gated_shortcut(rows(), rows(), row(), row(), 1e-6);
+}
+
+#[test]
+#[should_panic(expected = "update_streams: tensors have one type")]
+fn what_is_added_to_streams_is_of_their_type() {
+    let rows = |dtype| leaf(&values(1, 8), [2, 4], dtype);
+    let weights = leaf(&values(1, 9), [1, 9], DType::F32);
+    let _ = fused_ops::update_streams(weights, rows(DType::F32), leaf(&values(2, 4), [2, 2], DType::BF16), 2);
+}
+
+#[test]
 fn add_bias_and_bias_gelu() {
     for (rows, width) in [(1, 1), (3, 7), (130, 64), (9, 1000), (3000, 33)] {
         let leaves = [

@@ -4,7 +4,7 @@
 use fused_ops::kernels::{
     adamw, attention, bias,
     bias_norm_swish::{self, Affine},
-    cross_entropy, distances, gated_add, mix,
+    cross_entropy, distances, gated_add, gated_shortcut, mix,
     mix::StateGradient,
     modulated_layer_norm,
     residual_block::{self, BlockShape, Seen},
@@ -127,6 +127,14 @@ fn outputs() -> Vec<Vec<f32>> {
         let mut gate_gradient = vec![0.0; 5 * width];
         gated_add::backward(&gate, &many, &other, sizes, &mut gate_gradient, &mut branch_gradient);
         [x, gate_gradient, branch_gradient].concat()
+    });
+    output(&mut |x, y| {
+        let inputs =
+            gated_shortcut::Inputs { base: &a, state: &b, weight: &weight, query: &values(9, width), eps: 1e-6 };
+        let mut output = vec![0.0; n];
+        gated_shortcut::forward(inputs, &mut output);
+        let parameters = gated_shortcut::backward(inputs, &c, x, y);
+        [output, parameters.concat()].concat()
     });
     output(&mut |x, _| {
         x.copy_from_slice(&a);

@@ -10,7 +10,7 @@
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
-use command_line::{Failure, say};
+use experiment_cli::sweep::Tables;
 use experiment_kit::{
     compare::{self, Comparison},
     report::{
@@ -34,8 +34,10 @@ struct Cell {
 /// Arm, learning rate, temperature (none for arms without one), as text, in the order in which they are shown.
 type Key = (String, String, String);
 
-fn gather(directories: &[PathBuf]) -> Result<BTreeMap<Key, Cell>> {
-    let mut cells = BTreeMap::<Key, Cell>::new();
+type Cells = BTreeMap<Key, Cell>;
+
+fn gather(directories: &[PathBuf]) -> Result<Cells> {
+    let mut cells = Cells::new();
     for directory in directories {
         let comparison: Comparison<Settings> =
             compare::read(directory).with_context(|| format!("cannot read {}", directory.display()))?;
@@ -68,31 +70,16 @@ fn at(cell: &Cell, seeds: &[u64]) -> Vec<f64> {
     seeds.iter().map(|seed| cell.losses.get(seed).copied().unwrap_or(f64::NAN)).collect()
 }
 
-fn run() -> Result<(), Failure> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mode = arguments.first().filter(|first| first.starts_with("--")).cloned();
-    arguments.drain(..usize::from(mode.is_some()));
-    if arguments.is_empty() {
-        return Err(Failure::Usage(anyhow::anyhow!("give the directories of comparisons")));
-    }
-    let directories: Vec<PathBuf> = arguments.into_iter().map(PathBuf::from).collect();
-    let cells = gather(&directories)?;
-    match mode.as_deref() {
-        None => say(all_cells(&cells)),
-        Some("--best") => {
-            for (arm, lr, tau) in best_cells(&cells).values() {
-                let tau = if tau == "-" { String::new() } else { format!(" --tau {tau}") };
-                say(format!("--arms={arm} --lr {lr}{tau}"));
-            }
-        }
-        Some("--paired") => say(paired(&cells)?),
-        Some(other) => return Err(Failure::Usage(anyhow::anyhow!("{other} is not known: --best or --paired"))),
-    }
-    Ok(())
+fn flags(cells: &Cells) -> Vec<String> {
+    let of = |(arm, lr, tau): &Key| {
+        let tau = if tau == "-" { String::new() } else { format!(" --tau {tau}") };
+        format!("--arms={arm} --lr {lr}{tau}")
+    };
+    best_cells(cells).into_values().map(of).collect()
 }
 
 /// Every cell: mean and spread over its seeds.
-fn all_cells(cells: &BTreeMap<Key, Cell>) -> String {
+fn all_cells(cells: &Cells) -> String {
     let mut table = numbers(
         ["arm", "lr", "tau", "seeds", "final loss", "growth", "entropy", "diverged"],
         ["", "", "", "", "MSE", "ratio", "nats", "runs"],
@@ -115,7 +102,7 @@ fn all_cells(cells: &BTreeMap<Key, Cell>) -> String {
 }
 
 /// The cell of each arm with the lowest mean loss; one with a run that diverged is none.
-fn best_cells(cells: &BTreeMap<Key, Cell>) -> BTreeMap<&str, &Key> {
+fn best_cells(cells: &Cells) -> BTreeMap<&str, &Key> {
     let mut best = BTreeMap::<&str, (&Key, f64)>::new();
     for (key, cell) in cells {
         let losses: Vec<f64> = cell.losses.values().copied().collect();
@@ -128,7 +115,7 @@ fn best_cells(cells: &BTreeMap<Key, Cell>) -> BTreeMap<&str, &Key> {
 }
 
 /// Each arm at its best beside the cascade at its best, paired over seeds.
-fn paired(cells: &BTreeMap<Key, Cell>) -> Result<String> {
+fn paired(cells: &Cells) -> Result<String> {
     let best = best_cells(cells);
     let Some(baseline) = best.get("cascade").and_then(|key| cells.get(key)) else {
         bail!("there is no cascade to compare with")
@@ -173,5 +160,5 @@ fn paired(cells: &BTreeMap<Key, Cell>) -> Result<String> {
 }
 
 fn main() -> ExitCode {
-    command_line::end(run())
+    Tables { gather, every: all_cells, best: flags, paired }.end()
 }

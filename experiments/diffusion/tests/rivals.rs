@@ -69,7 +69,7 @@ fn observations_are_of_the_same_forward_pass() {
 
 #[test]
 fn connections_learn() {
-    for arm in RivalKind::EACH {
+    for arm in RivalKind::EACH.into_iter().chain(["gated-first-state"]) {
         let model = model(arm);
         let gradients = GradientsParams::from_grads(prediction(&model).square().sum().backward(), &model);
         let of_connections = named_parameters::<B, _>(&model).into_iter().filter(|p| p.name.starts_with(CONNECTIONS));

@@ -11,7 +11,7 @@
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
-use command_line::{Failure, say};
+use experiment_cli::sweep::Tables;
 use experiment_kit::{
     compare::{self, Comparison},
     report::{
@@ -111,29 +111,14 @@ fn paired(cells: &Cells) -> String {
     table.to_text()
 }
 
-fn run() -> Result<(), Failure> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mode = arguments.first().filter(|first| first.starts_with("--")).cloned();
-    arguments.drain(..usize::from(mode.is_some()));
-    if arguments.is_empty() {
-        return Err(Failure::Usage(anyhow::anyhow!("give the directories of comparisons")));
-    }
-    let directories: Vec<PathBuf> = arguments.into_iter().map(PathBuf::from).collect();
-    let cells = gather(&directories)?;
-    match mode.as_deref() {
-        None => say(every(&cells)),
-        Some("--best") => {
-            for (_, (arm, lr, factor, tau), _) in best(&cells) {
-                let tau = if tau == "-" { String::new() } else { format!(" --tau {tau}") };
-                say(format!("--arms={arm} --lr {lr} --embedding-lr {factor}{tau}"));
-            }
-        }
-        Some("--paired") => say(paired(&cells)),
-        Some(other) => return Err(Failure::Usage(anyhow::anyhow!("{other} is not known: --best or --paired"))),
-    }
-    Ok(())
+fn flags(cells: &Cells) -> Vec<String> {
+    let of = |(_, (arm, lr, factor, tau), _): (&String, &Cell, &Losses)| {
+        let tau = if tau == "-" { String::new() } else { format!(" --tau {tau}") };
+        format!("--arms={arm} --lr {lr} --embedding-lr {factor}{tau}")
+    };
+    best(cells).into_iter().map(of).collect()
 }
 
 fn main() -> ExitCode {
-    command_line::end(run())
+    Tables { gather, every, best: flags, paired: |cells| Ok(paired(cells)) }.end()
 }

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # How much of what shortcuts gain is the learning rate of the embeddings? The `cpu` preset with initial embeddings of two sizes. Every arm
-# is tuned alike on seeds 100 and 101: first the rate of the embeddings (and the weight of `0:l`) at the learning rate 8e-3, then the
-# learning rate at what was best. Cells are compared on the fresh seeds 10 to 21, at two run lengths. Two processes of one thread each.
-# Started again, it repeats what was under way and keeps what was finished. Some four hours on two cores.
+# is tuned on seeds 100 and 101, at 600 steps: first the rate of the embeddings at the learning rate 8e-3, over factors with the best one
+# inside, and the weight where the arm has one; then the learning rate at what was best. The temperature of ANCRe stays .01. The best cells
+# are compared on the fresh seeds 10 to 21, at two run lengths. Two processes of one thread each, or as many as PROCESSES says. Started
+# again, it repeats what was under way and keeps what was finished. Some four hours on two cores.
 #
 #   experiments/llm/recipes/embedding-rate.sh runs/embedding-rate
+#   experiments/llm/recipes/embedding-rate.sh runs/embedding-rate 0.02      # one size only
 set -euo pipefail
 out=${1:?give a directory for the runs}
 mkdir -p "$out"
@@ -13,36 +15,55 @@ export program=${CARGO_TARGET_DIR:-target}/release/experiments-llm
 rates=${CARGO_TARGET_DIR:-target}/release/examples/tuned_rates
 common="--sequential --set training.evaluate_every=300"
 
-# Initial standard deviation of the embeddings, and weights of `0:l` to try: those of small embeddings are larger.
-problems() {
-    echo "0.02 2*0:l,4*0:l"
-    echo "1.0 0.5*0:l,2*0:l"
+# For a standard deviation of the embeddings, factors of their rate and the arms to try them on.
+cells() {
+    case $1 in
+    0.02)
+        weighted="2*0:l,3*0:l,4*0:l,gated-first-state,gated-first-state:2"
+        echo "0.3 0:l,$weighted"
+        echo "1 cascade,ancre,0:l,$weighted"
+        echo "3 cascade,ancre,0:l,$weighted"
+        echo "10 cascade,ancre,0:l"
+        echo "30 cascade"
+        echo "100 cascade"
+        ;;
+    1.0)
+        weighted="0.5*0:l,2*0:l,gated-first-state:0.5,gated-first-state"
+        echo "0.3 ancre,0:l,$weighted"
+        echo "1 cascade,ancre,0:l,$weighted"
+        echo "3 cascade,ancre,0:l,$weighted"
+        echo "10 cascade"
+        ;;
+    *) echo "no cells are listed for embeddings of $1" >&2 && return 1 ;;
+    esac
 }
 
+# Runs, each a line of a directory and its flags.
 tune_embeddings() {
-    problems | while read -r std weights; do
-        for factor in 1 3 10 30; do
-            echo "tune-$std-$factor --seed 100 --seeds 2 --lr 8e-3 --embedding-lr $factor --set model.variant.embedding_std=$std" \
-                "--arms cascade,ancre,0:l,$weights"
-            echo "tune-$std-$factor-gated --seed 100 --seeds 2 --lr 8e-3 --embedding-lr $factor --set model.variant.embedding_std=$std" \
-                "--arms gated-first-state"
-        done
+    cells "$1" | while read -r factor arms; do
+        echo "tune-$1-$factor --seed 100 --seeds 2 --lr 8e-3 --embedding-lr $factor --set model.variant.embedding_std=$1 --arms $arms"
     done
 }
 
-# The flags of each arm's best cell, with what `$1` makes of them.
-best_cells() {
-    problems | while read -r std _; do
-        "$rates" --best "$out"/tune-"$std"-* | while read -r flags; do
-            arm=${flags#--arms=} && arm=${arm%% *} && arm=${arm//[^A-Za-z0-9.]/_}
-            "$1" "$std" "$arm" "$flags --set model.variant.embedding_std=$std"
-        done
-    done
+# What `$2` makes of the flags of each arm's best cell, which the file `$3` holds.
+of_best_cells() {
+    while read -r flags; do
+        arm=${flags#--arms=} && arm=${arm%% *} && arm=${arm//[^A-Za-z0-9.]/_}
+        "$2" "$1" "$arm" "$flags --set model.variant.embedding_std=$1"
+    done <"$3"
+}
+
+# Written once, so that a choice stands when the script is started again.
+choose() {
+    file=$1 && shift
+    [ -e "$file" ] && return
+    "$rates" --best "$@" >"$file.tmp"
+    mv "$file.tmp" "$file"
 }
 
 other_rates() {
     for lr in 4e-3 1.2e-2; do
-        echo "tune-$1-lr$lr-$2 --seed 100 --seeds 2 ${3/--lr 0.008/--lr $lr}"
+        echo "rate-$1-$lr-$2 --seed 100 --seeds 2 $(sed -E "s/--lr [^ ]+/--lr $lr/" <<<"$3")"
     done
 }
 
@@ -52,24 +73,30 @@ fresh() {
     done
 }
 
-# Lines of a directory and its flags; one that has its report is done.
+# Makes those of the runs that have no report yet.
 make_all() {
     export out common
-    xargs -P 2 -d '\n' -I{} --process-slot-var=SLOT bash -c '
+    xargs -P "${PROCESSES:-2}" -d '\n' -I{} --process-slot-var=SLOT bash -c '
         set -f; set -- {}
         [ -e "$out/$1/report.json" ] && exit
         rm -rf "$out/$1"
         taskset -c "$SLOT" "$program" $common --out "$out/$@" >/dev/null 2>&1 || { echo "failed: $*" >&2; exit 255; }'
 }
 
-tune_embeddings | make_all
-best_cells other_rates | make_all
-best_cells fresh | make_all
-for std in 0.02 1.0; do
-    echo "embeddings of $std"
-    "$rates" "$out"/tune-"$std"-*
+experiment() {
+    tune_embeddings "$1" | make_all
+    choose "$out/embeddings-$1" "$out"/tune-"$1"-*
+    of_best_cells "$1" other_rates "$out/embeddings-$1" | make_all
+    choose "$out/best-$1" "$out"/{tune,rate}-"$1"-*
+    of_best_cells "$1" fresh "$out/best-$1" | make_all
+    echo "embeddings of $1, tuning"
+    "$rates" "$out"/{tune,rate}-"$1"-*
     for steps in 600 1200; do
-        echo "embeddings of $std, $steps steps, fresh seeds"
-        "$rates" --paired "$out"/test-"$std"-"$steps"-*
+        echo "embeddings of $1, $steps steps, fresh seeds"
+        "$rates" --paired "$out"/test-"$1"-"$steps"-*
     done
+}
+
+for std in ${2:-0.02 1.0}; do
+    experiment "$std"
 done

@@ -39,6 +39,11 @@ fn their_rate_is_a_multiple_and_their_decay_as_much_less() {
     let group = config.split("[[training.optimizer.groups]]").find(|group| group.contains("embed_tokens.weight"));
     let group = group.expect("a group of the embeddings");
     assert!(group.contains("lr_factor = 10.0") && group.contains("weight_decay = 0.01"), "{group}");
+    // A factor that a file brings is replaced.
+    let stored = folder.path().join("fast/config.toml");
+    let (config, replaced) = run("again", &["--config", stored.to_str().unwrap(), "--embedding-lr", "3"]);
+    assert!(config.contains("lr_factor = 3.0") && !config.contains("lr_factor = 10.0"), "{config}");
+    assert_ne!(replaced, metrics);
     let (_, usual) = run("usual", &[]);
     assert_ne!(metrics, usual);
     let (_, once) = run("once", &["--embedding-lr", "1"]);

@@ -61,7 +61,7 @@ fn what_begins_as_the_ordinary_network_gives_its_logits() {
 
 #[test]
 fn all_observations_are_of_the_same_forward_pass() {
-    for arm in RivalKind::EACH {
+    for arm in RivalKind::EACH.into_iter().chain(["gated-first-state"]) {
         let model = model(arm);
         let observed = model.observe(tokens());
         assert_eq!((observed.states.len(), observed.growth.len()), (4, 4), "{arm}");
@@ -72,7 +72,7 @@ fn all_observations_are_of_the_same_forward_pass() {
 /// A gradient reaches the connections of every kind that has parameters, unless their start cuts it off.
 #[test]
 fn connections_learn() {
-    for arm in RivalKind::EACH {
+    for arm in RivalKind::EACH.into_iter().chain(["gated-first-state"]) {
         let model = model(arm);
         let loss = model.loss(tokens(), tokens());
         let gradients = GradientsParams::from_grads(loss.backward(), &model);
@@ -97,10 +97,10 @@ fn size<const D: usize>(gradient: Option<Tensor<Flex, D>>) -> f64 {
 
 #[test]
 fn a_file_keeps_them() {
-    for arm in RivalKind::EACH {
+    for arm in RivalKind::EACH.into_iter().chain(["gated-first-state:2"]) {
         let mut stored = state_dict::from_model(&model(arm));
         for (name, tensor) in &mut stored {
-            if name.contains("rival") {
+            if name.contains("rival") || name.contains("gate.") {
                 tensor.values.iter_mut().enumerate().for_each(|(i, value)| *value += 0.01 * (i % 7) as f32);
             }
         }

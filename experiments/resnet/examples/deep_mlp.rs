@@ -11,7 +11,7 @@
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
-use command_line::{Failure, say};
+use experiment_cli::sweep::Tables;
 use experiment_kit::{
     compare::{self, Comparison},
     report::{
@@ -20,7 +20,7 @@ use experiment_kit::{
     },
 };
 use experiments_resnet::classify::{Settings, metric};
-use plotting::{Table, mean, significant};
+use plotting::{mean, significant};
 use statistics::{curves::first_reach, paired_difference};
 
 /// Arm, learning rate, temperature (none for arms without one).
@@ -29,8 +29,10 @@ type Key = (String, String, String);
 /// The runs of a cell by seed: steps to the target if it is reached, seconds of a step.
 type Cell = BTreeMap<u64, (Option<f64>, f64)>;
 
-fn gather(directories: &[PathBuf]) -> Result<BTreeMap<Key, Cell>> {
-    let mut cells = BTreeMap::<Key, Cell>::new();
+type Cells = BTreeMap<Key, Cell>;
+
+fn gather(directories: &[PathBuf]) -> Result<Cells> {
+    let mut cells = Cells::new();
     for directory in directories {
         let comparison: Comparison<Settings> =
             compare::read(directory).with_context(|| format!("cannot read {}", directory.display()))?;
@@ -56,7 +58,7 @@ fn seconds(cell: &Cell) -> Vec<f64> {
     cell.values().filter_map(|(steps, step)| Some((*steps)? * step)).collect()
 }
 
-fn every(cells: &BTreeMap<Key, Cell>) -> Table {
+fn every(cells: &Cells) -> String {
     let columns = ["arm", "lr", "tau", "reached", "to target", "to target"];
     let mut table = numbers(columns, ["", "", "", "seeds", "steps", "seconds"]);
     for ((arm, lr, tau), cell) in cells {
@@ -69,11 +71,11 @@ fn every(cells: &BTreeMap<Key, Cell>) -> Table {
             summary(&seconds(cell), 2),
         ]);
     }
-    table
+    table.to_text()
 }
 
 /// The cell of each arm where all seeds reach the target in the fewest steps.
-fn best(cells: &BTreeMap<Key, Cell>) -> BTreeMap<&str, (&Key, &Cell)> {
+fn best(cells: &Cells) -> BTreeMap<&str, (&Key, &Cell)> {
     let mut best = BTreeMap::<&str, (&Key, &Cell)>::new();
     for (key, cell) in cells.iter().filter(|(_, cell)| steps(cell).len() == cell.len()) {
         let faster = |other: &Cell| mean(&steps(cell)) < mean(&steps(other));
@@ -85,7 +87,7 @@ fn best(cells: &BTreeMap<Key, Cell>) -> BTreeMap<&str, (&Key, &Cell)> {
 }
 
 /// Every cell beside the cascade, paired over the seeds that both have; a seed that does not reach the target is left out.
-fn paired(cells: &BTreeMap<Key, Cell>) -> Result<Table> {
+fn paired(cells: &Cells) -> Result<String> {
     let baseline = cells.iter().find(|((arm, ..), _)| arm == "cascade").map(|(_, cell)| cell);
     let Some(baseline) = baseline else { bail!("there is no cascade to compare with") };
     let columns = ["arm", "lr", "tau", "reached", "to target", "to target", "steps less the cascade's", "p"];
@@ -106,32 +108,17 @@ fn paired(cells: &BTreeMap<Key, Cell>) -> Result<Table> {
             apart.p_value.filter(|_| known).map_or_else(|| "-".to_owned(), |p| significant(p, 2)),
         ]);
     }
-    Ok(table)
+    Ok(table.to_text())
 }
 
-fn run() -> Result<(), Failure> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mode = arguments.first().filter(|first| first.starts_with("--")).cloned();
-    arguments.drain(..usize::from(mode.is_some()));
-    if arguments.is_empty() {
-        return Err(Failure::Usage(anyhow::anyhow!("give the directories of comparisons")));
-    }
-    let directories: Vec<PathBuf> = arguments.into_iter().map(PathBuf::from).collect();
-    let cells = gather(&directories)?;
-    match mode.as_deref() {
-        None => say(every(&cells).to_text()),
-        Some("--best") => {
-            for (arm, (key, _)) in best(&cells) {
-                let tau = if key.2 == "-" { String::new() } else { format!(" --tau {}", key.2) };
-                say(format!("--arms={arm} --lr {}{tau}", key.1));
-            }
-        }
-        Some("--paired") => say(paired(&cells)?.to_text()),
-        Some(other) => return Err(Failure::Usage(anyhow::anyhow!("{other} is not known: --best or --paired"))),
-    }
-    Ok(())
+fn flags(cells: &Cells) -> Vec<String> {
+    let of = |(arm, ((_, lr, tau), _)): (&str, (&Key, &Cell))| {
+        let tau = if tau == "-" { String::new() } else { format!(" --tau {tau}") };
+        format!("--arms={arm} --lr {lr}{tau}")
+    };
+    best(cells).into_iter().map(of).collect()
 }
 
 fn main() -> ExitCode {
-    command_line::end(run())
+    Tables { gather, every, best: flags, paired }.end()
 }

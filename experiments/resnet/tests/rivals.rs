@@ -66,7 +66,7 @@ fn relu_blocks_are_open_too() {
 #[test]
 fn connections_learn() {
     for (network, depth) in NETWORKS {
-        for arm in RivalKind::EACH {
+        for arm in RivalKind::EACH.into_iter().chain(["gated-first-state"]) {
             let odd = network == Network::PreConv && (arm.starts_with("open-") || arm.starts_with("attention"));
             if odd && config(network, depth, arm).validate().is_err() {
                 // Three blocks are not cut into two.
@@ -74,7 +74,8 @@ fn connections_learn() {
             }
             let model = classifier(network, depth, arm);
             let gradients = GradientsParams::from_grads(model.forward(images()).square().sum().backward(), &model);
-            let of_connections = named_parameters::<B, _>(&model).into_iter().filter(|p| p.name.contains("rival."));
+            let of_connections =
+                named_parameters::<B, _>(&model).into_iter().filter(|p| p.name.contains("connections."));
             let moved = of_connections.into_iter().any(|parameter| match parameter.shape.len() {
                 1 => size(gradients.get::<Flex, 1>(parameter.id)) > 0.0,
                 2 => size(gradients.get::<Flex, 2>(parameter.id)) > 0.0,
@@ -103,4 +104,22 @@ fn leaving_a_block_out_leaves_what_is_around_it() {
 fn blocks_that_end_activated_are_refused_with_advice() {
     let message = config(Network::Conv, 20, "rezero").validate().unwrap_err().to_string();
     assert!(message.contains("`rezero`") && message.contains("pre-conv"), "{message}");
+}
+
+/// Of a convolutional network the features are the channels, which are not the last dimension of its states.
+#[test]
+fn a_gate_acts_on_channels() {
+    for (network, depth) in [(Network::Mlp, 16), (Network::PreConv, 26), (Network::Conv, 26)] {
+        let [gated, fixed] = ["gated-first-state", "0:l"].map(|arm| classifier(network, depth, arm));
+        // The gate begins open by one.
+        for (ours, expected) in values(gated.forward(images())).iter().zip(values(fixed.forward(images()))) {
+            assert!((ours - expected).abs() < 1e-4 * expected.abs().max(1.0), "{network}: {ours} for {expected}");
+        }
+        let widths: Vec<usize> = named_parameters::<B, _>(&gated)
+            .into_iter()
+            .filter(|p| p.name.ends_with("gate.weight"))
+            .map(|p| p.shape[1])
+            .collect();
+        assert_eq!(widths, if network == Network::Mlp { vec![8] } else { vec![8, 16, 32] });
+    }
 }

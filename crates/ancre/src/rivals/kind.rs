@@ -1,18 +1,15 @@
 //! The names of rivals.
 
-use std::{
-    fmt,
-    hash::{Hash, Hasher},
-    str::FromStr,
-};
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{HyperNorm, ManifoldForm};
+use crate::InitialWeight;
 
 /// Which rival, as text such as `dense-former:2:1`; see the table of the [module](super).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum RivalKind {
     /// The ordinary stream.
@@ -22,7 +19,7 @@ pub enum RivalKind {
     /// A scalar a channel.
     LayerScale {
         /// What they begin at.
-        initial: f64,
+        initial: InitialWeight,
     },
     /// Scalars on the stream and on its first state.
     FirstStateScalars,
@@ -129,21 +126,6 @@ impl RivalKind {
     }
 }
 
-/// By their text: the one number that is no whole one is finite.
-impl PartialEq for RivalKind {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
-    }
-}
-
-impl Eq for RivalKind {}
-
-impl Hash for RivalKind {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.to_string().hash(state);
-    }
-}
-
 impl FromStr for RivalKind {
     type Err = ParseRivalError;
 
@@ -179,13 +161,11 @@ fn parse(text: &str) -> Option<RivalKind> {
         "layer-norm-scaling" => plain(RivalKind::LayerNormScaling),
         "layer-scale" => {
             let initial = match rest.as_slice() {
-                [] => 0.1,
-                // In single precision, which the parameters have.
-                // No negative zero, which would be another text.
-                [only] => only.parse().ok().filter(|&x: &f64| (x as f32).is_finite())? + 0.0,
-                _ => return None,
+                [] => InitialWeight::new(0.1),
+                [only] => only.parse().ok().and_then(InitialWeight::new),
+                _ => None,
             };
-            Some(RivalKind::LayerScale { initial })
+            initial.map(|initial| RivalKind::LayerScale { initial })
         }
         "dense-former" => match rest.as_slice() {
             [] => Some(RivalKind::DenseFormer { dilation: 1, period: 1 }),
@@ -212,7 +192,7 @@ impl fmt::Display for RivalKind {
         f.pad(&match self {
             Self::Residual => "residual".to_owned(),
             Self::ReZero => "rezero".to_owned(),
-            Self::LayerScale { initial } => format!("layer-scale:{initial}"),
+            Self::LayerScale { initial } => format!("layer-scale:{}", initial.get()),
             Self::FirstStateScalars => "x0-scalars".to_owned(),
             Self::LayerNormScaling => "layer-norm-scaling".to_owned(),
             Self::DenseFormer { dilation, period } => format!("dense-former:{dilation}:{period}"),

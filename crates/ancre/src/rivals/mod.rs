@@ -34,7 +34,7 @@
 //! | `manifold-hyper-connections[:STREAMS]` | the same with a doubly stochastic mix, and functions of all streams together; `-package` has the form of that package, of one stream at a time | Xie et al. 2025 |
 //! | `attention-residuals[:BLOCKS]` | a softmax over the outputs so far, of a learned query with each; the network goes on with that of one more query; `-sum` with their sum, as the package `attn-res` 0.1.0 does | Kimi Team 2026 |
 //! | `ancre-branches` | a softmax over the outputs so far, of free logits over `tau`, uniform at first; the network goes on with one more | ANCRe's coefficients on branches |
-//! | `open-attention-residuals[:BLOCKS]` | the same over cumulative states, with a preference for the newest | package `open-attention-residuals` |
+//! | `open-attention-residuals[:BLOCKS]` | the softmax of `attention-residuals` over cumulative states, with a preference for the newest | package `open-attention-residuals` |
 //!
 //! Blocks have [`RivalConfig::per_block`] branches. Where a package and its paper differ, the bare name is the paper's form.
 //!
@@ -49,9 +49,9 @@ mod hyper;
 mod kind;
 mod manifold;
 mod manifold_package;
-mod rows;
+pub(crate) mod rows;
 mod scales;
-mod sinkhorn;
+pub(crate) mod sinkhorn;
 mod streams;
 
 use burn::{
@@ -171,7 +171,7 @@ pub struct RivalConfig {
 }
 
 /// The largest number of branches and the largest width.
-const LARGEST_SIZE: usize = 1 << 24;
+pub(crate) const LARGEST_SIZE: usize = 1 << 24;
 
 /// Why a rival cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -337,8 +337,8 @@ impl RivalConfig {
                 let n = streams as u64;
                 // Streams together are normalised after their products.
                 let normed = if form == ManifoldForm::Paper { 2 } else { NORMED };
-                // Each half of a round of Sinkhorn's normalisation keeps exponentials and their sums.
-                branches * (n * width * (2 + normed) + 2 * sinkhorn::ROUNDS as u64 * (2 * n * n + n))
+                // Logits and matrices; a backend that composes Sinkhorn's normalisation keeps each of its rounds.
+                branches * (n * width * (2 + normed) + 2 * n * n)
             }
             // Its input and its output or state; of every source a handle and some columns, half of the sources on average.
             RivalKind::AttentionResiduals { blocks, .. } | RivalKind::OpenAttentionResiduals { blocks } => {

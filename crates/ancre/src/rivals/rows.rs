@@ -6,12 +6,12 @@ use burn::{
 };
 
 /// A tensor of another type; itself where it has that type.
-pub(super) fn cast<B: Backend, const D: usize>(tensor: Tensor<B, D>, dtype: DType) -> Tensor<B, D> {
+pub(crate) fn cast<B: Backend, const D: usize>(tensor: Tensor<B, D>, dtype: DType) -> Tensor<B, D> {
     if tensor.dtype() == dtype { tensor } else { tensor.cast(dtype) }
 }
 
 /// The type that coefficients and sums have beside a stream of type `dtype`: `f32`, or `f64` beside `f64`.
-pub(super) fn wide(dtype: DType) -> DType {
+pub(crate) fn wide(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
@@ -22,7 +22,7 @@ pub(super) fn widened<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Tenso
 }
 
 /// A parameter of constants.
-pub(super) fn parameter<B: Backend, const D: usize>(
+pub(crate) fn parameter<B: Backend, const D: usize>(
     values: Vec<f32>,
     dims: [usize; D],
     device: &B::Device,

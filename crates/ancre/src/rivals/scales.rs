@@ -10,6 +10,7 @@ use super::{
     Rules, State,
     rows::{add_scaled, columns, parameter, row, weighted},
 };
+use crate::InitialWeight;
 
 /// ReZero (arXiv 2003.04887): `h + alpha_l f_l(h)`. The state is `h`.
 #[derive(Module, Debug)]
@@ -47,8 +48,8 @@ pub struct LayerScale<B: Backend> {
 }
 
 impl<B: Backend> LayerScale<B> {
-    pub(super) fn new(branches: usize, width: usize, initial: f64, device: &B::Device) -> Self {
-        Self { gamma: parameter(vec![initial as f32; branches * width], [branches, width], device) }
+    pub(super) fn new(branches: usize, width: usize, initial: InitialWeight, device: &B::Device) -> Self {
+        Self { gamma: parameter(vec![initial.get(); branches * width], [branches, width], device) }
     }
 }
 

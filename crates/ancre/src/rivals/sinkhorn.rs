@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use fused_ops::FusedOps;
 
 /// Rounds of the normalisation.
-pub(super) const ROUNDS: usize = 20;
+pub(crate) const ROUNDS: usize = 20;
 
 /// A doubly stochastic matrix for every token out of logits `[tokens, n, n]`: exponentials, whose columns and rows are divided by
 /// their sums in turn, rows last, [`ROUNDS`] times. Logits may be far apart.

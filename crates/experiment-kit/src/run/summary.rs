@@ -6,9 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ancre::{Connections, ConnectionsConfig};
+use ancre::Connections;
 use anyhow::{Context, Result};
-use burn::module::Module;
 use fused_ops::FusedOps;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,39 +51,31 @@ impl ArmSummary {
     }
 
     /// The summary of a finished run, with nothing in [`extra`](Self::extra).
-    ///
-    /// # Errors
-    /// If the connections cannot be counted, which a model in hand rules out.
     pub fn new<B: FusedOps>(
         settings: &impl RunSettings,
         data: &str,
         model: &impl Connected<B>,
         peak_memory_bytes: Option<u64>,
         diverged: Option<String>,
-    ) -> Result<Self> {
+    ) -> Self {
         let connections = model.connections();
         // They are finite but for a run that diverged, of which there is nothing to show; those of another paper are no such matrix.
         let rows = match connections.rival() {
             Some(_) => Vec::new(),
             None => connections.coefficients().map_or_else(|_| Vec::new(), |c| c.rows().map(<[f64]>::to_vec).collect()),
         };
-        let trained = |set: &Connections<B>| match set.rival() {
-            Some(rival) => Ok(rival.num_params()),
-            None => ConnectionsConfig::new(set.depth()).with_arm(set.arm().clone()).trained_parameters(),
-        };
-        let counts: Vec<usize> = model.all_connections().into_iter().map(trained).collect::<Result<_, _>>()?;
-        Ok(Self {
+        Self {
             arm: settings.arm().to_string(),
             seed: settings.seed(),
             data: data.to_owned(),
             parameters: settings.parameters(),
-            connection_parameters: counts.iter().sum(),
+            connection_parameters: model.all_connections().into_iter().map(Connections::trained_parameters).sum(),
             entropies: connections.entropies(),
             coefficients: rows,
             peak_memory_bytes,
             diverged,
             extra: Value::Null,
-        })
+        }
     }
 
     /// Writes the summary into a run directory.

@@ -57,7 +57,7 @@ impl<E: Experiment> UnderWay<E> {
             },
         };
         let data = experiment.data_fingerprint();
-        let summary = ArmSummary::new(&self.settings, &data, &finished.model, peak, diverged)?;
+        let summary = ArmSummary::new(&self.settings, &data, &finished.model, peak, diverged);
         ArmSummary { extra, ..summary }.write(&self.path)?;
         Ok(RunEnd::Finished)
     }

@@ -11,8 +11,8 @@ use super::{Naming, StateDict, StateDictError, StoredTensor, read};
 use crate::{CONNECTIONS, Connected};
 
 const TAU: &str = "softmax_temp";
-/// What the names of another paper's connections begin with.
-const RIVAL: &str = "rival.";
+/// What the names of parameters begin with that the authors' connections do not have: another paper's, and a gate's.
+const NOT_THEIRS: [&str; 2] = ["rival.", "gate."];
 const VECTORS: &str = "shortcut_params";
 /// Free scalars are no logits, so they have a name of their own, which the authors' code does not know.
 const SCALARS: &str = "scalars";
@@ -74,9 +74,9 @@ pub fn from_model<B: Backend, M: Connected<B>>(model: &M, naming: &impl Naming) 
     let mut tensors = to_stored(weights, naming);
     let prefix = naming.connections_prefix();
     tensors.extend(connection_tensors(model.connections(), prefix));
-    // The parameters of another paper's connections keep the names and shapes that they have here.
+    // Parameters that the authors do not have keep the names and shapes that they have here.
     for NamedTensor { name, data } in parameters::export::<B, _>(model) {
-        if let Some(own) = name.strip_prefix(CONNECTIONS).filter(|own| own.starts_with(RIVAL)) {
+        if let Some(own) = name.strip_prefix(CONNECTIONS).filter(|own| is_not_theirs(own)) {
             let tensor = StoredTensor { shape: data.shape.to_vec(), values: data.iter::<f32>().collect() };
             tensors.insert(format!("{prefix}{own}"), tensor);
         }
@@ -129,12 +129,12 @@ pub fn into_model<B: Backend, M: Connected<B>>(
     let mut report = LoadReport::default();
     let arm = model.connections().arm().clone();
     let (prefix, base) = (naming.connections_prefix(), vectors_name(&arm));
-    let (mut weights, mut vectors, mut tau, mut rival) = (Vec::new(), BTreeMap::new(), None, Vec::new());
+    let (mut weights, mut vectors, mut tau, mut others) = (Vec::new(), BTreeMap::new(), None, Vec::new());
     for (stored_name, tensor) in stored {
         let own = stored_name.strip_prefix(prefix);
-        if let Some(own) = own.filter(|own| own.starts_with(RIVAL)) {
+        if let Some(own) = own.filter(|own| is_not_theirs(own)) {
             let data = TensorData::new(tensor.values.clone(), tensor.shape.clone());
-            rival.push((stored_name.clone(), NamedTensor { name: format!("{CONNECTIONS}{own}"), data }));
+            others.push((stored_name.clone(), NamedTensor { name: format!("{CONNECTIONS}{own}"), data }));
         } else if own == Some(TAU) {
             tau = tensor.values.first().copied();
         } else if own.is_some_and(|own| own.starts_with(VECTORS) || own.starts_with(SCALARS))
@@ -154,11 +154,11 @@ pub fn into_model<B: Backend, M: Connected<B>>(
     }
     // The connections are handled apart: here their present values stand in.
     let present = parameters::export::<B, _>(&model).into_iter().filter(|t| t.name.starts_with(CONNECTIONS));
-    if matches!(arm, Arm::Rival(_)) && !rival.is_empty() {
-        weights.extend(rival.into_iter().map(|(_, tensor)| tensor));
+    if arm.acts_on_features() && !others.is_empty() {
+        weights.extend(others.into_iter().map(|(_, tensor)| tensor));
     } else {
-        report.fresh_connections = matches!(arm, Arm::Rival(_)) && arm.is_learned();
-        report.unused_connections.extend(rival.into_iter().map(|(name, _)| name));
+        report.fresh_connections = arm.acts_on_features() && arm.is_learned();
+        report.unused_connections.extend(others.into_iter().map(|(name, _)| name));
         weights.extend(present);
     }
     let model: M = parameters::import::<B, M>(model, weights).map_err(|error| with_stored_names(error, naming))?;
@@ -183,9 +183,13 @@ pub fn into_model<B: Backend, M: Connected<B>>(
     Ok((model.with_connections(connections), report))
 }
 
+fn is_not_theirs(own: &str) -> bool {
+    NOT_THEIRS.iter().any(|prefix| own.starts_with(prefix))
+}
+
 /// Whether the connections of an arm are parameters to the authors.
 fn is_stored(arm: &Arm) -> bool {
-    !matches!(arm, Arm::Cascade | Arm::Fixed(_) | Arm::Rival(_))
+    !matches!(arm, Arm::Cascade | Arm::Fixed(_)) && !arm.acts_on_features()
 }
 
 /// Whether a temperature is stored beside the connections: the authors do for all of theirs.

@@ -21,6 +21,7 @@ pub mod bias_norm_swish;
 pub mod cross_entropy;
 pub mod distances;
 pub mod gated_add;
+pub mod gated_shortcut;
 pub mod mix;
 pub mod modulated_layer_norm;
 mod products;

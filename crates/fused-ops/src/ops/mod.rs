@@ -10,6 +10,7 @@ pub(crate) mod concatenate;
 pub(crate) mod cross_entropy;
 pub(crate) mod distances;
 pub(crate) mod gated_add;
+pub(crate) mod gated_shortcut;
 pub(crate) mod mix;
 pub(crate) mod modulated_layer_norm;
 pub(crate) mod residual_block;

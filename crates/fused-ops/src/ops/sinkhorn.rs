@@ -12,9 +12,9 @@ use crate::FusedOps;
 /// that logits of any size give numbers.
 ///
 /// # Panics
-/// Where the last dimension is not `n * n`, or there is no round.
+/// Where the last dimension is not `n * n`, or there is no row or no round.
 pub fn sinkhorn<B: FusedOps>(logits: Tensor<B, 2>, n: usize, rounds: usize) -> Tensor<B, 2> {
-    assert_eq!(logits.dims()[1], n * n, "sinkhorn: matrices are square");
+    assert!(n > 0 && logits.dims()[1] == n * n, "sinkhorn: matrices are square");
     assert!(rounds > 0, "sinkhorn: at least one round");
     tensor(B::sinkhorn(primitive(logits), n, rounds))
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Tensor, backend::Backend, ops::FloatTensor};
 
-use super::{concatenate::concatenate, primitive, tensor, widened};
+use super::{assert_one_type, concatenate::concatenate, primitive, tensor, widened};
 use crate::FusedOps;
 
 /// `output_t = sum_s weights_{s,t} streams_s` in every row, over `n` streams.
@@ -12,7 +12,7 @@ use crate::FusedOps;
 /// `[rows, targets * width]`.
 ///
 /// # Panics
-/// Where sizes do not fit.
+/// Where sizes do not fit, or are 0 but for the rows.
 pub fn mix_streams<B: FusedOps>(weights: Tensor<B, 2>, streams: Tensor<B, 2>, n: usize) -> Tensor<B, 2> {
     shape(weights.dims(), streams.dims(), n, false);
     tensor(B::mix_streams(primitive(weights), primitive(streams), None, n))
@@ -21,7 +21,7 @@ pub fn mix_streams<B: FusedOps>(weights: Tensor<B, 2>, streams: Tensor<B, 2>, n:
 /// [`mix_streams`] with one more source after the `n` streams: `added`, `[rows, width]`. The weights are `[rows or 1, (n + 1) * targets]`.
 ///
 /// # Panics
-/// Where sizes do not fit.
+/// Where sizes do not fit or are 0 but for the rows, or what is added is of another type than the streams.
 pub fn update_streams<B: FusedOps>(
     weights: Tensor<B, 2>,
     streams: Tensor<B, 2>,
@@ -30,6 +30,7 @@ pub fn update_streams<B: FusedOps>(
 ) -> Tensor<B, 2> {
     let sizes = shape(weights.dims(), streams.dims(), n, true);
     assert_eq!(added.dims(), [sizes.rows, sizes.width], "update_streams: what is added has the size of a stream");
+    assert_one_type("update_streams", &[streams.dtype(), added.dtype()]);
     tensor(B::mix_streams(primitive(weights), primitive(streams), Some(primitive(added)), n))
 }
 
@@ -47,6 +48,8 @@ pub(crate) struct StreamShape {
 pub(crate) fn shape(weights: [usize; 2], [rows, columns]: [usize; 2], n: usize, added: bool) -> StreamShape {
     let sources = n + usize::from(added);
     let fits = n > 0
+        && columns > 0
+        && weights[1] > 0
         && columns.is_multiple_of(n)
         && weights[1].is_multiple_of(sources)
         && (weights[0] == rows || weights[0] == 1);

@@ -80,7 +80,8 @@ pub struct RunArgs {
     /// With GaLore: how many directions of each matrix are kept
     #[arg(long)]
     pub rank: Option<usize>,
-    /// Learning rate of the embeddings, as a multiple of the others'; their weight decay is divided by it
+    /// Learning rate of the embeddings (and of a head that is tied to them), as a multiple of the others'; their weight decay, as it is
+    /// before `--set`, is divided by it
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
     pub embedding_lr: Option<f64>,
     /// Tokens in a row

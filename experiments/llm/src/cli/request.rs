@@ -54,7 +54,10 @@ impl RunFlags for RunArgs {
             let mut groups = optimizer.groups.clone();
             // AdamW shrinks by rate times decay: so divided, the embeddings shrink as they would without the factor.
             let weight_decay = Some(optimizer.weight_decay / factor);
-            groups.push(ParameterGroup { parameters: vec![EMBEDDINGS.to_owned()], weight_decay, lr_factor: factor });
+            // The first group that matches counts: before any other, and in the place of an earlier factor.
+            groups.retain(|group| group.parameters != [EMBEDDINGS]);
+            groups
+                .insert(0, ParameterGroup { parameters: vec![EMBEDDINGS.to_owned()], weight_decay, lr_factor: factor });
             layers.set("--embedding-lr", "training.optimizer.groups", groups)?;
         }
         let data = &self.data;

@@ -36,21 +36,11 @@ impl MeasuredGroup {
     /// an odd number belongs to neither.
     fn halves(&self) -> [Vec<f64>; 2] {
         let half = self.depth() / 2;
-        let of = |blocks: &[Change]| median(blocks.iter().map(|change| change.hidden).collect());
+        let of = |blocks: &[Change]| statistics::median(&blocks.iter().map(|change| change.hidden).collect::<Vec<_>>());
         let blocks = self.models.iter().map(|model| model.utilisation.blocks.as_slice());
         let halves = blocks.map(|blocks| (of(&blocks[..half]), of(&blocks[blocks.len() - half..])));
         let (early, late) = halves.unzip();
         [early, late]
-    }
-}
-
-/// The middle value; not a number of none.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n.is_multiple_of(2) => (values[n / 2 - 1] + values[n / 2]) / 2.0,
-        n => values[n / 2],
     }
 }
 

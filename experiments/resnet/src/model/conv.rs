@@ -215,22 +215,28 @@ impl<B: FusedOps> ConvNet<B> {
 
 /// Blocks of one shape with their connections.
 fn connected<B: FusedOps>(connections: &Connections<B>, blocks: &[Block<B>], x: Tensor<B, 4>) -> Tensor<B, 4> {
-    if connections.rival().is_none() {
-        return connections.pass(x, &Stage(blocks));
+    let stage = Stage { blocks, channels_last: connections.arm().acts_on_features() };
+    if stage.channels_last {
+        return channels_first(connections.pass(channels_last(x), &stage));
     }
-    channels_first(connections.pass(channels_last(x), &Stage(blocks)))
+    connections.pass(x, &stage)
 }
 
-/// For rivals, which act on channels, `[batch, height, width, channels]`.
-struct Stage<'a, B: Backend>(&'a [Block<B>]);
+/// What connections see of blocks of one shape.
+struct Stage<'a, B: Backend> {
+    blocks: &'a [Block<B>],
+    /// For those that act on channels the states are `[batch, height, width, channels]`.
+    channels_last: bool,
+}
 
 impl<B: FusedOps> Blocks<B, 4> for Stage<'_, B> {
     fn block(&self, block: usize, x: Tensor<B, 4>) -> Tensor<B, 4> {
-        self.0[block].forward(x)
+        let block = &self.blocks[block];
+        if self.channels_last { channels_last(block.forward(channels_first(x))) } else { block.forward(x) }
     }
 
     fn branch(&self, block: usize, _: usize, x: Tensor<B, 4>, norm_scale: f64) -> Tensor<B, 4> {
-        channels_last(self.0[block].branch(channels_first(x), norm_scale))
+        channels_last(self.blocks[block].branch(channels_first(x), norm_scale))
     }
 }
 

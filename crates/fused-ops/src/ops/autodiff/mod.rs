@@ -74,6 +74,10 @@ impl<B: FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         pointwise::gated_add::<B, C>(x, gate, branch)
     }
 
+    fn gated_shortcut(rows: [FloatTensor<Self>; 2], parameters: [FloatTensor<Self>; 2], eps: f64) -> FloatTensor<Self> {
+        normalisation::gated_shortcut::<B, C>(rows, parameters, eps)
+    }
+
     fn add_bias(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
         pointwise::add_bias::<B, C>(x, bias)
     }

@@ -1,5 +1,5 @@
-//! The nodes of [`rms_norm`](crate::rms_norm()), [`modulated_layer_norm`](crate::modulated_layer_norm()) and
-//! [`bias_norm_swish`](crate::bias_norm_swish()).
+//! The nodes of [`rms_norm`](crate::rms_norm()), [`modulated_layer_norm`](crate::modulated_layer_norm()),
+//! [`bias_norm_swish`](crate::bias_norm_swish()) and [`gated_shortcut`](crate::gated_shortcut()).
 
 use burn::{backend::Autodiff, tensor::TensorMetadata};
 use burn_autodiff::{
@@ -108,6 +108,42 @@ pub(super) fn bias_norm_swish<B: FusedOps, C: CheckpointStrategy>(
     let output = B::bias_norm_swish(x.clone(), affine.clone(), eps);
     match BiasNormSwish.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(prep) => prep.finish((x, affine, eps), output),
+        OpsKind::UnTracked(prep) => prep.finish(output),
+    }
+}
+
+#[derive(Debug)]
+struct GatedShortcut;
+
+impl<B: FusedOps> Backward<B, 4> for GatedShortcut {
+    /// Base, state; weight, query; eps.
+    type State = ([Primitive<B>; 2], [Primitive<B>; 2], f64);
+
+    fn backward(self, ops: Ops<Self::State, 4>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let (rows, parameters, eps) = ops.state;
+        let gradients = B::gated_shortcut_backward(rows, parameters, upstream, eps);
+        for (node, gradient) in ops.parents.into_iter().zip(gradients) {
+            register!(B, grads, node, gradient);
+        }
+    }
+}
+
+pub(super) fn gated_shortcut<B: FusedOps, C: CheckpointStrategy>(
+    rows: [Tracked<B>; 2],
+    parameters: [Tracked<B>; 2],
+    eps: f64,
+) -> Tracked<B> {
+    if !B::fused(rows[0].dtype()) {
+        return ops::gated_shortcut::composition::<Autodiff<B, C>>(rows, parameters, eps);
+    }
+    let [base, state] = rows;
+    let [weight, query] = parameters;
+    let nodes = [base.node, state.node, weight.node, query.node];
+    let (rows, parameters) = ([base.primitive, state.primitive], [weight.primitive, query.primitive]);
+    let output = B::gated_shortcut(rows.clone(), parameters.clone(), eps);
+    match GatedShortcut.prepare::<C>(nodes).compute_bound().stateful() {
+        OpsKind::Tracked(prep) => prep.finish((rows, parameters, eps), output),
         OpsKind::UnTracked(prep) => prep.finish(output),
     }
 }
