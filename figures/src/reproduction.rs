@@ -53,6 +53,7 @@ fn head(paper: &Paper, entries: &[Entry]) -> String {
         Verdict::NotAtThisScale => {
             "run at a smaller scale, where it does not show, or where the number itself says nothing".to_owned()
         }
+        Verdict::NotDecided => "run at the paper's scale, and the interval holds the bound".to_owned(),
         Verdict::NotReproduced => "run at the paper's scale, and it does not hold".to_owned(),
         Verdict::NotRun => "no log backs it".to_owned(),
     };

@@ -12,6 +12,8 @@ pub enum Verdict {
     SignReproduced,
     /// Measured at a smaller scale, and it does not show there; or a number that says nothing at another scale.
     NotAtThisScale,
+    /// Measured at the paper's scale, with an interval that holds the bound: it may be kept or not.
+    NotDecided,
     /// Measured at the paper's scale, and it does not hold.
     NotReproduced,
     /// No log backs it.
@@ -20,8 +22,14 @@ pub enum Verdict {
 
 impl Verdict {
     /// All verdicts, the best one first.
-    pub const ALL: [Self; 5] =
-        [Self::Reproduced, Self::SignReproduced, Self::NotAtThisScale, Self::NotReproduced, Self::NotRun];
+    pub const ALL: [Self; 6] = [
+        Self::Reproduced,
+        Self::SignReproduced,
+        Self::NotAtThisScale,
+        Self::NotDecided,
+        Self::NotReproduced,
+        Self::NotRun,
+    ];
 }
 
 impl fmt::Display for Verdict {
@@ -30,6 +38,7 @@ impl fmt::Display for Verdict {
             Self::Reproduced => "reproduced",
             Self::SignReproduced => "sign reproduced",
             Self::NotAtThisScale => "not at this scale",
+            Self::NotDecided => "not decided",
             Self::NotReproduced => "not reproduced",
             Self::NotRun => "not run",
         })
@@ -53,12 +62,12 @@ pub enum Sign {
         /// How probable one as large is by chance.
         p: Option<f64>,
     },
-    /// Something that lies below a bound, with the upper end of its interval, if there is one.
+    /// Something that lies below a bound, with its interval, if there is one.
     Below {
         /// The bound.
         bound: f64,
-        /// The upper end of the interval.
-        high: Option<f64>,
+        /// Both ends.
+        interval: Option<[f64; 2]>,
     },
     /// Something that lies above a bound, with the lower end of its interval, if there is one.
     Above {
@@ -75,9 +84,15 @@ impl Sign {
     pub fn holds(&self) -> bool {
         match *self {
             Self::Difference { expected, measured, p } => measured * expected > 0.0 && p.is_some_and(|p| p < LEVEL),
-            Self::Below { bound, high } => high.is_some_and(|high| high < bound),
+            Self::Below { bound, interval } => interval.is_some_and(|[_, high]| high < bound),
             Self::Above { bound, low } => low.is_some_and(|low| low > bound),
         }
+    }
+
+    /// Whether an interval holds the bound, so that more rounds would be needed to tell.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(*self, Self::Below { bound, interval: Some([low, high]) } if low < bound && bound <= high)
     }
 }
 
@@ -102,6 +117,7 @@ pub fn verdict(seen: Option<&Seen>) -> Verdict {
         (true, None, None) => Verdict::NotReproduced,
         (true, sign, number) if sign != Some(false) && number != Some(false) => Verdict::Reproduced,
         (_, Some(true), _) => Verdict::SignReproduced,
+        (true, ..) if seen.sign.is_some_and(|sign| sign.is_open()) => Verdict::NotDecided,
         (true, ..) => Verdict::NotReproduced,
         (false, ..) => Verdict::NotAtThisScale,
     }
@@ -143,11 +159,13 @@ mod tests {
 
     #[test]
     fn bounds_are_held_by_the_end_of_the_interval() {
-        let below = |high| Some(Sign::Below { bound: 1.0, high });
-        assert_eq!(of(true, None, below(Some(0.9))), Verdict::Reproduced);
-        assert_eq!(of(true, None, below(Some(1.1))), Verdict::NotReproduced);
-        assert_eq!(of(false, None, below(Some(0.9))), Verdict::SignReproduced);
-        assert_eq!(of(false, None, below(None)), Verdict::NotAtThisScale);
+        let below = |low, high| Some(Sign::Below { bound: 1.0, interval: Some([low, high]) });
+        assert_eq!(of(true, None, below(0.5, 0.9)), Verdict::Reproduced);
+        assert_eq!(of(true, None, below(0.9, 1.1)), Verdict::NotDecided);
+        assert_eq!(of(true, None, below(1.05, 1.1)), Verdict::NotReproduced);
+        assert_eq!(of(false, None, below(0.5, 0.9)), Verdict::SignReproduced);
+        assert_eq!(of(false, None, below(0.9, 1.1)), Verdict::NotAtThisScale);
+        assert_eq!(of(false, None, Some(Sign::Below { bound: 1.0, interval: None })), Verdict::NotAtThisScale);
         let above = |low| Some(Sign::Above { bound: -0.05, low });
         assert_eq!(of(false, None, above(Some(0.0))), Verdict::SignReproduced);
         assert_eq!(of(false, None, above(Some(-0.2))), Verdict::NotAtThisScale);

@@ -79,7 +79,7 @@ fn raced(
 }
 
 /// The largest overhead over the shapes that count: the paper's models with their whole vocabulary; if there is none, its models
-/// without; if there is none either, all.
+/// without, which are a smaller scale; if there is none either, all.
 fn overhead(claim: &Claim, log: &Log, record: &Value, arm: &str, of: Resource) -> Option<Measured> {
     let shapes: Vec<(&str, &Value)> = record["shapes"]
         .as_array()?
@@ -94,27 +94,32 @@ fn overhead(claim: &Claim, log: &Log, record: &Value, arm: &str, of: Resource) -
     let models = named(|name| name.starts_with("llama-"));
     let (counted, at_scale) = match (whole.is_empty(), models.is_empty()) {
         (false, _) => (whole, true),
-        (true, false) => (models, true),
+        (true, false) => (models, false),
         (true, true) => (shapes, false),
     };
     let percent = |ratio: f64| 100.0 * (ratio - 1.0);
     let mut texts = Vec::new();
-    let mut high = f64::NEG_INFINITY;
+    // Of the worst shape at either end: one that is surely above the bound counts, and one that may be.
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     for (name, arm) in &counted {
-        let (value, end, interval) = match of {
+        let (value, ends, interval) = match of {
             // One update follows hundreds of sequences at the paper's batch, so it does not count.
             Resource::Time => {
                 let interval = arm["gradient_ratio"]["interval"].as_array();
                 let ends = interval.and_then(|ends| Some((ends.first()?.as_f64()?, ends.get(1)?.as_f64()?)));
                 let text =
                     ends.map(|(low, high)| format!(" [{}, {}]", signed(percent(low), 2), signed(percent(high), 2)));
-                (arm["gradient_ratio"]["value"].as_f64(), ends.map(|(_, high)| high), text.unwrap_or_default())
+                (arm["gradient_ratio"]["value"].as_f64(), ends, text.unwrap_or_default())
             }
-            Resource::Memory => (arm["peak_ratio"].as_f64(), arm["peak_ratio"].as_f64(), String::new()),
+            Resource::Memory => {
+                let ratio = arm["peak_ratio"].as_f64();
+                (ratio, ratio.map(|ratio| (ratio, ratio)), String::new())
+            }
         };
         let Some(value) = value else { continue };
         texts.push(format!("{name} {}{interval}", signed(percent(value), 2)));
-        high = high.max(end.map_or(f64::INFINITY, percent));
+        low = low.max(ends.map_or(f64::NEG_INFINITY, |(low, _)| percent(low)));
+        high = high.max(ends.map_or(f64::INFINITY, |(_, high)| percent(high)));
     }
     let bound = claim.paper?;
     (!texts.is_empty()).then(|| Measured {
@@ -125,7 +130,7 @@ fn overhead(claim: &Claim, log: &Log, record: &Value, arm: &str, of: Resource) -
         log: log.name.clone(),
         seen: Seen {
             number: None,
-            sign: Some(Sign::Below { bound, high: high.is_finite().then_some(high) }),
+            sign: Some(Sign::Below { bound, interval: high.is_finite().then_some([low, high]) }),
             at_scale,
         },
     })
@@ -279,6 +284,11 @@ mod tests {
             ("llama-60m-head +0.40 [+0.20, +0.60]%".to_owned(), Verdict::Reproduced)
         );
         assert_eq!(check(&evidence("memory"), "paper = 1", &both).0, "llama-60m-head +0.60%");
+        // Layers without their head, and an interval that holds the bound.
+        let layers = with(vec![shape("llama-60m", 1.002, 1.006)]);
+        assert_eq!(check(&evidence("time"), "paper = 1", &layers).1, Verdict::SignReproduced);
+        let open = with(vec![shape("llama-60m-head", 0.99, 1.03)]);
+        assert_eq!(check(&evidence("time"), "paper = 1", &open).1, Verdict::NotDecided);
         assert_eq!(check(&evidence("time"), "paper = 1", &with(vec![small])).1, Verdict::NotAtThisScale);
         assert_eq!(check(&evidence("time"), "paper = 1", &with(vec![])).1, Verdict::NotRun);
     }
