@@ -244,6 +244,9 @@ impl<B: FusedOps> Connections<B> {
 
     /// Follows the next block by its connection: `h_l = output + sum_i c_{l,i} h_i`, which is also the next block's input.
     ///
+    /// A [rival](Self::rival) stands inside blocks, so that the output is passed on as it is: a model that may have one goes through its
+    /// blocks by [`pass`](Self::pass) instead, or asks the rival itself.
+    ///
     /// # Panics
     /// After the last block, where the shape of `output` is not that of the input, or with the history of other connections.
     pub fn connect<const D: usize>(&self, history: &mut History<B, D>, output: Tensor<B, D>) -> Tensor<B, D> {

@@ -70,7 +70,7 @@ pub trait RunFlags: Args {
 fn arms_help<R: RunFlags>() -> String {
     let usual: Vec<String> = R::usual_arms().iter().map(ToString::to_string).collect();
     format!(
-        "Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, \
+        "Arms, separated by commas: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, gated-first-state, \
          or a layout such as 0:2+2:3 or 0:l; or one of another paper: {} [default: {}]",
         RivalKind::NOTATION,
         usual.join(",")
@@ -100,7 +100,7 @@ pub struct CompareArgs<R: RunFlags> {
 /// Arguments of one run.
 #[derive(Debug, Args)]
 pub struct TrainArgs<R: RunFlags> {
-    /// The connections: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, a
+    /// The connections: cascade, ancre, hadamard, constant, outgoing, replacing, naive, scalars, zero-scalars, gated-first-state, a
     /// layout such as 0:2+2:3 or 0:l, or those of another paper (see `--help` of compare) [default: ancre]
     #[arg(long)]
     pub arm: Option<Arm>,
