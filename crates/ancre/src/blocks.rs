@@ -67,13 +67,12 @@ impl<B: FusedOps> Connections<B> {
                 let scale = rival.norm_scale(block * per_block + branch);
                 let input = rival.enter(&mut stream);
                 if block > 0 && branch == 0 {
-                    // Without a layout the connection passes it on: the history only measures it.
-                    each(&self.connect(history, input.clone()));
+                    each(&self.record(history, input.clone()));
                 }
                 rival.leave(&mut stream, blocks.branch(block, branch, input, scale));
             }
         }
-        let state = self.connect(history, rival.finish(stream));
+        let state = self.record(history, rival.finish(stream));
         each(&state);
         state
     }

@@ -244,12 +244,26 @@ impl<B: FusedOps> Connections<B> {
 
     /// Follows the next block by its connection: `h_l = output + sum_i c_{l,i} h_i`, which is also the next block's input.
     ///
-    /// A [rival](Self::rival) stands inside blocks, so that the output is passed on as it is: a model that may have one goes through its
+    /// A [rival](Self::rival) stands inside blocks and cannot follow them: a model that may have one goes through its
     /// blocks by [`pass`](Self::pass) instead, or asks the rival itself.
     ///
     /// # Panics
-    /// After the last block, where the shape of `output` is not that of the input, or with the history of other connections.
+    /// With a rival, after the last block, where the shape of `output` is not that of the input, or with the history of other connections.
     pub fn connect<const D: usize>(&self, history: &mut History<B, D>, output: Tensor<B, D>) -> Tensor<B, D> {
+        assert!(self.rival.is_none(), "{} stands inside blocks: go through them by `Connections::pass`", self.arm());
+        self.follow(history, output)
+    }
+
+    /// Tells the history the next state that a [rival](Self::rival) has made, so that growth is measured, and gives the state back.
+    ///
+    /// # Panics
+    /// Without a rival, after the last block, or with the history of other connections.
+    pub fn record<const D: usize>(&self, history: &mut History<B, D>, state: Tensor<B, D>) -> Tensor<B, D> {
+        assert!(self.rival.is_some(), "{} follows whole blocks: use `Connections::connect`", self.arm());
+        self.follow(history, state)
+    }
+
+    fn follow<const D: usize>(&self, history: &mut History<B, D>, output: Tensor<B, D>) -> Tensor<B, D> {
         let block = history.blocks();
         assert!(block < self.depth(), "these connections have {} blocks, and all are connected", self.depth());
         let row = &self.plan.rows[block];

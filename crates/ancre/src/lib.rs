@@ -41,7 +41,36 @@
 //!
 //! [`rivals`] are the connections of other papers, from ReZero to Attention Residuals. They stand around the residual branches inside
 //! blocks, so a model has to open those; one that does tells the configuration its [`Branches`], and goes through its [`Blocks`] by
-//! [`Connections::pass`], which does either.
+//! [`Connections::pass`], which does either:
+//!
+//! ```
+//! use ancre::{Blocks, Branches, ConnectionsConfig};
+//! use burn::{backend::Flex, nn::{Linear, LinearConfig}, tensor::{Tensor, activation::tanh}};
+//!
+//! // Blocks of one residual branch: h + tanh(W h).
+//! struct Net(Vec<Linear<Flex>>);
+//!
+//! impl Blocks<Flex, 2> for Net {
+//!     fn block(&self, block: usize, x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+//!         x.clone() + self.branch(block, 0, x, 1.0)
+//!     }
+//!
+//!     fn branch(&self, block: usize, _branch: usize, x: Tensor<Flex, 2>, _norm_scale: f64) -> Tensor<Flex, 2> {
+//!         tanh(self.0[block].forward(x))
+//!     }
+//! }
+//!
+//! let device = Default::default();
+//! let net = Net((0..4).map(|_| LinearConfig::new(8, 8).init(&device)).collect());
+//! for arm in ["ancre", "gated-first-state", "hyper-connections:2"] {
+//!     let connections = ConnectionsConfig::new(4)
+//!         .with_arm(arm.parse()?)
+//!         .with_branches(Branches { per_block: 1, width: 8 })
+//!         .init::<Flex>(&device)?;
+//!     assert_eq!(connections.pass(Tensor::ones([3, 8], &device), &net).dims(), [3, 8]);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! This crate knows no data, no files and no command-line arguments.
 

@@ -1,6 +1,6 @@
 //! What every arm promises, against plain sums in `f64`.
 
-use ancre::{Arm, Connections, ConnectionsConfig};
+use ancre::{Arm, Branches, Connections, ConnectionsConfig};
 use burn::{
     backend::{Autodiff, Flex},
     module::AutodiffModule,
@@ -145,6 +145,24 @@ fn a_wrong_configuration_is_an_error_that_says_what() {
 #[should_panic(expected = "have 2 blocks")]
 fn connecting_past_the_last_block_panics_with_a_message() {
     run(&connections(2, "ancre"), &[1.0, 1.0, 1.0]);
+}
+
+/// It passed the output on, as if the arm were the cascade.
+#[test]
+#[should_panic(expected = "rezero stands inside blocks")]
+fn a_rival_does_not_follow_blocks() {
+    let config = ConnectionsConfig::new(2).with_arm("rezero".parse().unwrap());
+    let module = config.with_branches(Branches { per_block: 1, width: 3 }).init::<B>(&Default::default()).unwrap();
+    let x = Tensor::ones([2, 3], &Default::default());
+    module.connect(&mut module.start(x.clone()), x);
+}
+
+#[test]
+#[should_panic(expected = "ancre follows whole blocks")]
+fn only_states_of_rivals_are_recorded() {
+    let module = connections(2, "ancre");
+    let x = Tensor::<B, 2>::ones([2, 3], &Default::default());
+    module.record(&mut module.start(x.clone()), x);
 }
 
 #[test]

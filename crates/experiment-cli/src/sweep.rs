@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
+use clap::Parser;
 use command_line::{Failure, say};
 
 /// What such a program says of the cells `C` of a sweep: what was run of each arm at each setting.
@@ -18,30 +19,43 @@ pub struct Tables<C> {
     pub paired: fn(&C) -> Result<String>,
 }
 
+/// Which setting of each arm is best? Reads comparisons that differ in their settings.
+///
+/// Without a flag: a table of every setting of every arm.
+#[derive(Debug, Parser)]
+#[command(disable_version_flag = true)]
+struct Arguments {
+    /// The flags of each arm's best setting, a line an arm
+    #[arg(long, conflicts_with = "paired")]
+    best: bool,
+    /// Each arm at its best against the others, paired over the seeds that both have
+    #[arg(long)]
+    paired: bool,
+    /// Directories of comparisons
+    #[arg(required = true, value_name = "DIRECTORY")]
+    directories: Vec<PathBuf>,
+}
+
 impl<C> Tables<C> {
     /// The program: `[--best | --paired] DIRECTORY...`.
     pub fn end(self) -> ExitCode {
-        command_line::end(self.answer(std::env::args().skip(1).collect()).map(say))
+        command_line::end(self.answer(&Arguments::parse()).map(say).map_err(Failure::Work))
     }
 
-    fn answer(self, mut arguments: Vec<String>) -> Result<String, Failure> {
-        let mode = arguments.first().filter(|first| first.starts_with("--")).cloned();
-        arguments.drain(..usize::from(mode.is_some()));
-        if arguments.is_empty() {
-            return Err(Failure::Usage(anyhow!("give the directories of comparisons")));
+    fn answer(self, arguments: &Arguments) -> Result<String> {
+        let cells = (self.gather)(&arguments.directories)?;
+        match (arguments.best, arguments.paired) {
+            (true, _) => Ok((self.best)(&cells).join("\n")),
+            (_, true) => (self.paired)(&cells),
+            _ => Ok((self.every)(&cells)),
         }
-        let cells = || (self.gather)(&arguments.iter().map(PathBuf::from).collect::<Vec<_>>());
-        Ok(match mode.as_deref() {
-            None => (self.every)(&cells()?),
-            Some("--best") => (self.best)(&cells()?).join("\n"),
-            Some("--paired") => (self.paired)(&cells()?)?,
-            Some(other) => return Err(Failure::Usage(anyhow!("{other} is not known: --best or --paired"))),
-        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     #[test]
@@ -52,12 +66,14 @@ mod tests {
             best: |_| vec!["--lr 1".to_owned(), "--lr 2".to_owned()],
             paired: |_| Err(anyhow!("nothing to compare with")),
         };
-        let ask = |arguments: &[&str]| tables.answer(arguments.iter().map(|&a| a.to_owned()).collect());
+        let parse = |arguments: &[&str]| Arguments::try_parse_from([&["tables"], arguments].concat());
+        let ask = |arguments: &[&str]| tables.answer(&parse(arguments).unwrap());
         assert_eq!(ask(&["a", "b"]).unwrap(), "2 directories");
         assert_eq!(ask(&["--best", "a"]).unwrap(), "--lr 1\n--lr 2");
-        assert!(matches!(ask(&["--paired", "a"]), Err(Failure::Work(_))));
-        for wrong in [&["--best"][..], &[], &["--worst", "a"]] {
-            assert!(matches!(ask(wrong), Err(Failure::Usage(_))), "{wrong:?}");
+        assert_eq!(ask(&["--paired", "a"]).unwrap_err().to_string(), "nothing to compare with");
+        for wrong in [&["--best"][..], &[], &["--worst", "a"], &["--best", "--paired", "a"]] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
         }
+        assert!(parse(&["--help"]).unwrap_err().to_string().contains("--paired"));
     }
 }

@@ -21,21 +21,34 @@ use crate::{Figure, PlotError};
 pub struct Bars {
     name: String,
     values: Vec<f64>,
-    errors: Vec<f64>,
+    /// Ends of the error bars.
+    intervals: Vec<[f64; 2]>,
     color: Option<Color>,
 }
 
 impl Bars {
     /// A value for each group, in the order of the groups. A value that is not finite leaves its place free.
     pub fn new(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
-        Self { name: name.into(), values: values.into_iter().collect(), errors: Vec::new(), color: None }
+        Self { name: name.into(), values: values.into_iter().collect(), intervals: Vec::new(), color: None }
     }
 
     /// Half the length of the error bar of each group, such as a standard deviation; a value that is not finite or not
     /// positive draws none.
     #[must_use]
-    pub fn errors(mut self, errors: impl IntoIterator<Item = f64>) -> Self {
-        self.errors = errors.into_iter().collect();
+    pub fn errors(self, errors: impl IntoIterator<Item = f64>) -> Self {
+        let around = |(group, error): (usize, f64)| match self.values.get(group) {
+            Some(value) if error > 0.0 => [value - error, value + error],
+            _ => [f64::NAN; 2],
+        };
+        let intervals = errors.into_iter().enumerate().map(around).collect();
+        Self { intervals, ..self }
+    }
+
+    /// Both ends of the error bar of each group, such as a confidence interval, which need not have the value in its middle; one with an
+    /// end that is not finite, or without length, is not drawn.
+    #[must_use]
+    pub fn intervals(mut self, intervals: impl IntoIterator<Item = [f64; 2]>) -> Self {
+        self.intervals = intervals.into_iter().collect();
         self
     }
 
@@ -53,8 +66,9 @@ impl Bars {
         self
     }
 
-    fn error(&self, group: usize) -> f64 {
-        self.errors.get(group).copied().filter(|e| *e > 0.0 && usable(*e, Scale::Linear)).unwrap_or(0.0)
+    fn interval(&self, group: usize) -> Option<[f64; 2]> {
+        let drawn = |[low, high]: &[f64; 2]| low < high && [low, high].iter().all(|end| usable(**end, Scale::Linear));
+        self.intervals.get(group).copied().filter(drawn)
     }
 }
 
@@ -156,8 +170,8 @@ impl BarChart {
     fn check(&self) -> Result<Vec<String>, PlotError> {
         let mut warnings = Vec::new();
         for bars in &self.bars {
-            for (what, count) in [("values", bars.values.len()), ("errors", bars.errors.len())] {
-                if count != self.groups.len() && !(what == "errors" && count == 0) {
+            for (what, count) in [("values", bars.values.len()), ("error bars", bars.intervals.len())] {
+                if count != self.groups.len() && !(what == "error bars" && count == 0) {
                     return Err(PlotError::Data {
                         figure: self.title.clone(),
                         problem: format!("bars \"{}\" have {count} {what} for {} groups", bars.name, self.groups.len()),
@@ -186,7 +200,7 @@ impl BarChart {
         }
         let ends = self.bars.iter().flat_map(|bars| {
             let values = bars.values.iter().enumerate().filter(|(_, v)| usable(**v, Scale::Linear));
-            values.flat_map(|(group, &v)| [v - bars.error(group), v + bars.error(group)])
+            values.flat_map(|(group, &v)| bars.interval(group).unwrap_or([v; 2]).into_iter().chain([v]))
         });
         let base = self.baseline;
         let (mut low, mut high) = (base, base);
@@ -288,9 +302,9 @@ impl BarChart {
                 let (from, to) = (y(self.baseline), y(value));
                 let bar = Rect { left: middle - half, right: middle + half, top: from.min(to), bottom: from.max(to) };
                 canvas.rect(bar, fill(color))?;
-                let error = bars.error(group);
-                let (low, high) = (y(value - error), y(value + error));
-                if error > 0.0 {
+                let interval = bars.interval(group);
+                let [low, high] = interval.unwrap_or([value; 2]).map(y);
+                if interval.is_some() {
                     let cap = (half * 0.45).min(5.0);
                     let stroke = Stroke::solid(Color(0x33, 0x33, 0x33), 1.2);
                     canvas.line(&[(middle, low), (middle, high)], stroke)?;
@@ -301,7 +315,7 @@ impl BarChart {
                 if let Some(decimals) = self.value_decimals {
                     let text = crate::fixed(value, decimals).replace('-', "−");
                     let fits = canvas.fonts().width(&text, SMALL_SIZE) * SLACK <= bar_width.max(slot / count);
-                    let at = if value < self.baseline { low + 9.0 } else { high - 9.0 };
+                    let at = if value < self.baseline { low.max(to) + 9.0 } else { high.min(to) - 9.0 };
                     if fits {
                         canvas.text(&text, (middle, at), Face::new(SMALL_SIZE, GREY, Align::Center))?;
                     }
@@ -332,6 +346,27 @@ mod tests {
         let ratio = BarChart::new("t").groups(["a"]).bars(Bars::new("x", [1.01])).baseline(1.0).baseline(f64::NAN);
         assert_eq!(ratio.axis().unwrap().position(1.0), 0.0);
         assert_eq!(chart.y_range(1.9, 3.1).axis().unwrap().position(1.9), 0.0);
+    }
+
+    /// The upper end is where the interval says, not as far from the value as the lower one.
+    #[test]
+    fn intervals_need_not_be_symmetric() {
+        let chart = |bars: Bars| BarChart::new("t").groups(["a"]).y_range(0.0, 2.0).bars(bars);
+        let lines = |bars: Bars| chart(bars).svg().unwrap().matches("<polyline").count();
+        let skewed = Bars::new("x", [1.03]).intervals([[1.0, 1.5]]);
+        assert_eq!(skewed.interval(0), Some([1.0, 1.5]));
+        let symmetric = Bars::new("x", [1.25]).errors([0.25]);
+        assert_eq!(symmetric.interval(0), skewed.interval(0));
+        let none = || Bars::new("x", [1.0]);
+        for without in [[f64::NAN, 2.0], [1.0, 1.0], [1.0, f64::INFINITY]] {
+            assert_eq!(none().intervals([without]).interval(0), None);
+            assert_eq!(lines(none().intervals([without])), lines(none()));
+        }
+        assert!(lines(skewed) > lines(none()));
+        let axis = BarChart::new("t").groups(["a"]).bars(Bars::new("x", [1.0]).intervals([[0.9, 3.0]])).axis().unwrap();
+        assert!(axis.position(3.0) < 1.0, "the upper end has its place");
+        let error = BarChart::new("t").groups(["a"]).bars(none().intervals([[1.0, 2.0]; 2])).svg().unwrap_err();
+        assert!(error.to_string().contains("2 error bars for 1 groups"), "{error}");
     }
 
     #[test]

@@ -119,12 +119,13 @@ impl Record {
             .print_values(3)
             .groups(self.shapes.iter().map(|shape| &shape.shape));
         for name in &arms {
-            let of = |value: fn(&ArmRecord) -> f64| {
-                let arm = |shape: &ShapeRecord| shape.arms.iter().skip(1).find(|arm| arm.arm == **name).map(value);
-                self.shapes.iter().map(|shape| arm(shape).unwrap_or(f64::NAN)).collect::<Vec<_>>()
+            let ratio = |shape: &ShapeRecord| {
+                shape.arms.iter().skip(1).find(|arm| arm.arm == **name).map(|arm| arm.gradient_ratio)
             };
-            let half = |arm: &ArmRecord| arm.gradient_ratio.interval.map_or(0.0, |[low, high]| 0.5 * (high - low));
-            chart = chart.bars(Bars::new(*name, of(|arm| arm.gradient_ratio.value)).errors(of(half)));
+            let ratios: Vec<Option<Median>> = self.shapes.iter().map(ratio).collect();
+            let values = ratios.iter().map(|ratio| ratio.map_or(f64::NAN, |ratio| ratio.value));
+            let intervals = ratios.iter().map(|ratio| ratio.and_then(|ratio| ratio.interval).unwrap_or([f64::NAN; 2]));
+            chart = chart.bars(Bars::new(*name, values).intervals(intervals));
         }
         let width = 160 + 70 * (arms.len() * self.shapes.len()).max(10) as u32;
         (!arms.is_empty()).then(|| chart.with_size(width.min(2400), 440))
@@ -202,15 +203,21 @@ impl ShapeRecord {
                 false => ("forward and backward pass", &arm.gradient_ratio),
             };
             let verdict = |holds: bool| if holds { "holds" } else { "missed" };
+            let of_interval = |&Median { value, interval, .. }: &Median| match interval {
+                Some([low, high]) if low <= ratio && ratio < high => "the interval does not decide",
+                _ => verdict(value <= ratio),
+            };
             let baseline = self.arms.first();
-            let rate =
-                |seconds: f64| baseline.map_or(f64::NAN, |b| arm.bytes as f64 / (seconds - b.gradient_seconds) / 1e9);
+            let more = arm.gradient_seconds - baseline.map_or(f64::NAN, |baseline| baseline.gradient_seconds);
+            let rate = match arm.bytes as f64 / more / 1e9 {
+                rate if rate > 0.0 && rate.is_finite() => format!(" would take that time at {} GB/s", fixed(rate, 0)),
+                _ => " did not show in the medians".to_owned(),
+            };
             notes.push(format!(
-                "{ancre}, time of {what}: {}, target at most {ratio}: {}; the {} it moves by count would take that time at {} GB/s",
+                "{ancre}, time of {what}: {}, target at most {ratio}: {}; the {} it moves by count{rate}",
                 cell(seen),
-                verdict(seen.value <= ratio),
+                of_interval(seen),
                 bytes(arm.bytes),
-                fixed(rate(arm.gradient_seconds), 0),
             ));
             if arm.peak_ratio.is_finite() {
                 notes.push(format!(
@@ -220,6 +227,9 @@ impl ShapeRecord {
                     bytes(arm.open_gradient_bytes),
                 ));
             }
+        }
+        if self.arms.iter().skip(1).any(|arm| arm.step_ratio.interval.is_none()) {
+            notes.push("ratios without an interval are of too few rounds for one, which takes six".to_owned());
         }
         // Without the list of what the model does take.
         let short = |why: &str| why.split(": take ").next().unwrap_or(why).to_owned();

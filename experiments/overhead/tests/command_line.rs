@@ -39,6 +39,18 @@ fn a_run_leaves_tables_a_record_and_a_figure() {
     PROGRAM.refuses(folder.path(), &arguments, 2, &["here", "exist"]);
 }
 
+/// What is allocated once in a process was counted for the arm that is measured first: the ratio of `residual`, which adds nothing, was .86.
+#[test]
+fn what_is_allocated_once_is_not_counted_for_the_first_arm() {
+    let folder = folder();
+    let arguments = ["--shapes", "llm-cpu", "--arms", "residual", "--rounds", "1", "--out", "here"];
+    PROGRAM.succeeds(folder.path(), &arguments);
+    let record = fs::read(folder.path().join("here").join("overhead.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let ratio = record["shapes"][0]["arms"][1]["peak_ratio"].as_f64().unwrap();
+    assert!((0.98..1.02).contains(&ratio), "{ratio}");
+}
+
 #[test]
 fn the_list_names_shapes() {
     let printed = PROGRAM.succeeds(folder().path(), &["--list"]);

@@ -43,14 +43,14 @@ fn overhead(log: &Log, record: &Value) -> Option<BarChart> {
         .print_values(3)
         .groups(shapes.iter().map(|shape| shape["shape"].as_str().unwrap_or("?")));
     for name in &names {
-        let of = |value: &dyn Fn(&Value) -> f64| -> Vec<f64> {
-            let arm = |shape: &Value| arms(shape).into_iter().find(|arm| arm["arm"] == *name);
-            shapes.iter().map(|shape| arm(shape).map_or(f64::NAN, |arm| value(&arm["gradient_ratio"]))).collect()
+        let ratio = |shape: &Value| {
+            arms(shape).into_iter().find(|arm| arm["arm"] == *name).map(|arm| arm["gradient_ratio"].clone())
         };
-        let end = |ratio: &Value, i: usize| ratio["interval"][i].as_f64().unwrap_or(f64::NAN);
-        let values = of(&|ratio| ratio["value"].as_f64().unwrap_or(f64::NAN));
-        let errors = of(&|ratio| 0.5 * (end(ratio, 1) - end(ratio, 0)));
-        chart = chart.bars(Bars::new(name.clone(), values).errors(errors));
+        let ratios: Vec<Value> = shapes.iter().map(|shape| ratio(shape).unwrap_or_default()).collect();
+        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+        let values = ratios.iter().map(|ratio| number(&ratio["value"]));
+        let intervals = ratios.iter().map(|ratio| [0, 1].map(|end| number(&ratio["interval"][end])));
+        chart = chart.bars(Bars::new(name.clone(), values).intervals(intervals));
     }
     let width = 160 + 70 * (names.len() * shapes.len()).max(10);
     Some(chart.with_size(width.min(2400) as u32, 440))

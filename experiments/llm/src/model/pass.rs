@@ -95,7 +95,7 @@ impl<B: FusedOps> Llama<B> {
                 let scale = rival.norm_scale(2 * l);
                 let input = rival.enter(&mut stream);
                 if l > 0 {
-                    note(&mut pass.states, &self.connections.connect(&mut pass.history, input.clone()));
+                    note(&mut pass.states, &self.connections.record(&mut pass.history, input.clone()));
                 }
                 let attention = |input| layer.attention(input, &self.rotary, shape, scale);
                 rival.leave(&mut stream, if skip { input.zeros_like() } else { attention(input) });
@@ -127,7 +127,7 @@ impl<B: FusedOps> Llama<B> {
         assert_eq!(pass.layer, self.layers.len(), "a forward pass ends after the last layer");
         let state = match (pass.way, self.connections.rival()) {
             (Way::Stream(stream), Some(rival)) => {
-                let state = self.connections.connect(&mut pass.history, rival.finish(stream));
+                let state = self.connections.record(&mut pass.history, rival.finish(stream));
                 note(&mut pass.states, &state);
                 state
             }

@@ -23,12 +23,13 @@ pub fn draw(report: &Report, folder: &Path) -> Result<Drawn> {
 fn scale(report: &Report) -> String {
     let run = &report.comparison.run;
     format!(
-        "{} layers, width {}, {} steps of {} x {} tokens",
+        "{} layers, width {}, {} steps of {} x {} tokens, {}",
         report.comparison.depth_names(),
         run.model.width,
         run.training.steps,
         run.data.batch,
-        run.data.context
+        run.data.context,
+        super::rate(run)
     )
 }
 

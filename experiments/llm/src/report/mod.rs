@@ -51,6 +51,15 @@ impl Report {
     }
 }
 
+/// The learning rate, and the embeddings' where it is another: comparisons of other rates are other comparisons.
+fn rate(run: &Settings) -> String {
+    let lr = run.training.lr;
+    match run.training.optimizer.of("embed_tokens.weight").1 {
+        1.0 => format!("rate {lr}"),
+        factor => format!("rate {lr}, embeddings {factor} times"),
+    }
+}
+
 /// Held-out nats per byte at a share of the steps.
 fn nats_per_byte(run: &RunLogs, share: f64) -> f64 {
     run.at(metric::NATS_PER_BYTE, share)
@@ -73,3 +82,25 @@ fn perplexity(run: &RunLogs, share: f64) -> f64 {
 
 /// The shares of the steps that a report shows.
 const QUARTERS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets::Preset;
+
+    #[test]
+    fn the_rate_of_the_embeddings_is_named_where_it_differs() {
+        let mut run = Preset::Cpu.settings();
+        run.training.lr = 0.008;
+        assert_eq!(rate(&run), "rate 0.008");
+        run.training.optimizer.groups.insert(
+            0,
+            training::optimizer::ParameterGroup {
+                parameters: vec!["embed_tokens.weight".to_owned()],
+                weight_decay: None,
+                lr_factor: 30.0,
+            },
+        );
+        assert_eq!(rate(&run), "rate 0.008, embeddings 30 times");
+    }
+}

@@ -26,12 +26,13 @@ fn page(report: &Report) -> Page {
 fn heading(report: &Report) -> String {
     let run = &report.comparison.run;
     format!(
-        "{} steps of {} x {} tokens; {} layers of width {}; {}",
+        "{} steps of {} x {} tokens; {} layers of width {}; {}; {}",
         run.training.steps,
         run.data.batch,
         run.data.context,
         report.comparison.depth_names(),
         run.model.width,
+        super::rate(run),
         seeds(&report.comparison)
     )
 }
