@@ -153,7 +153,7 @@ fn connecting_past_the_last_block_panics_with_a_message() {
 fn a_rival_does_not_follow_blocks() {
     let config = ConnectionsConfig::new(2).with_arm("rezero".parse().unwrap());
     let module = config.with_branches(Branches { per_block: 1, width: 3 }).init::<B>(&Default::default()).unwrap();
-    let x = Tensor::ones([2, 3], &Default::default());
+    let x = Tensor::<B, 2>::ones([2, 3], &Default::default());
     module.connect(&mut module.start(x.clone()), x);
 }
 
